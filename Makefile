@@ -1,0 +1,58 @@
+# Everything runs in .venv, which is made on first use. Needed beforehand: Python 3.11 to 3.13, make, git.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST_ARGS ?= -q
+RUN_ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+run: $(VENV)/.base ## simulate the built-in scene and print a summary (RUN_ARGS=...)
+	$(BIN)/sap-warp run $(RUN_ARGS)
+
+test: $(VENV)/.dev ## run the tests (PYTEST_ARGS=...)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## format the code and apply safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## time the solver step
+	$(BIN)/python benchmarks/solver_step.py
+
+docs: $(VENV)/.docs ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clean: ## remove the environment, caches and build results
+	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.venv:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; (3, 11) <= v < (3, 14) or sys.exit("SAP Warp needs Python 3.11, 3.12 or 3.13; %s is %d.%d. Name another one: make PYTHON=python3.12" % (sys.executable, v[0], v[1]))'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# A stamp is newer than pyproject.toml once its packages are installed.
+$(VENV)/.base: pyproject.toml | $(VENV)/.venv
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.venv
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.base
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.venv
+	$(PIP) install --quiet --editable '.[docs]'
+	@touch $@ $(VENV)/.base

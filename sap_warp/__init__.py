@@ -1,0 +1,71 @@
+"""Simulation of articulated robots in contact on NVIDIA Warp, for models built with Newton.
+
+The public names load on first use, so `import sap_warp` brings in neither Newton nor Warp.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import conventions
+    from .model import (
+        SapControl,
+        SapModel,
+        SapState,
+        sap_control_from_newton,
+        sap_model_from_newton,
+        sap_state_from_newton,
+    )
+    from .solver import SapContactJacobian, SapContactSolve, SapFreeMotion, SolverSAP
+
+# Public name -> submodule that defines it; a submodule that is itself public maps to its own name.
+# This table decides what loads. The imports above and `__all__` repeat it because type checkers
+# follow only literal imports and a literal list; tests/test_package.py keeps the three in step.
+_SUBMODULE_OF = {
+    "conventions": "conventions",
+    "SapModel": "model",
+    "SapState": "model",
+    "SapControl": "model",
+    "sap_model_from_newton": "model",
+    "sap_state_from_newton": "model",
+    "sap_control_from_newton": "model",
+    "SolverSAP": "solver",
+    "SapFreeMotion": "solver",
+    "SapContactJacobian": "solver",
+    "SapContactSolve": "solver",
+}
+
+__all__ = [
+    "SapContactJacobian",
+    "SapContactSolve",
+    "SapControl",
+    "SapFreeMotion",
+    "SapModel",
+    "SapState",
+    "SolverSAP",
+    "conventions",
+    "sap_control_from_newton",
+    "sap_model_from_newton",
+    "sap_state_from_newton",
+]
+
+__version__: str
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("sap-warp")
+    elif name in _SUBMODULE_OF:
+        submodule = _SUBMODULE_OF[name]
+        module = _import_module(f".{submodule}", __name__)
+        value = module if name == submodule else getattr(module, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # the next access no longer comes here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})

@@ -1,0 +1,45 @@
+"""Names of the two floating-point precisions and the Warp types that belong to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import warp as wp
+
+_ALIASES = {"fp32": "fp32", "f32": "fp32", "fp64": "fp64", "f64": "fp64"}
+
+
+def normalize_precision(value: Any, option: str) -> str:
+    """Return ``"fp32"`` or ``"fp64"``.
+
+    Raises:
+        ValueError: ``value`` is neither of them nor one of the aliases f32 and f64.
+    """
+    if not isinstance(value, str) or value not in _ALIASES:
+        raise ValueError(f"{option} is {value!r}; valid choices are {', '.join(sorted(_ALIASES))}.")
+    return _ALIASES[value]
+
+
+@dataclass(frozen=True)
+class Types:
+    """The Warp types of one precision; kernel factories take one of these per stage of the step."""
+
+    name: str
+    scalar: Any
+    vec2: Any
+    vec3: Any
+    mat33: Any
+    quat: Any
+    transform: Any
+    spatial: Any
+
+    @property
+    def c_name(self) -> str:
+        """The scalar's name in native code."""
+        return "double" if self.scalar is wp.float64 else "float"
+
+
+FP32 = Types("fp32", wp.float32, wp.vec2f, wp.vec3f, wp.mat33f, wp.quatf, wp.transformf, wp.spatial_vectorf)
+FP64 = Types("fp64", wp.float64, wp.vec2d, wp.vec3d, wp.mat33d, wp.quatd, wp.transformd, wp.spatial_vectord)
+TYPES = {"fp32": FP32, "fp64": FP64}

@@ -1,0 +1,19 @@
+"""The SAP time step: `SolverSAP` and its stages."""
+
+from .contact_jacobian import SapContactJacobian
+from .contact_solve import SapContactSolve
+from .free_motion import SapFreeMotion
+from .options import SapOptions
+from .solver import SolverSAP
+from .status import SolveStatus
+from .support import UnsupportedModelError
+
+__all__ = [
+    "SapContactJacobian",
+    "SapContactSolve",
+    "SapFreeMotion",
+    "SapOptions",
+    "SolveStatus",
+    "SolverSAP",
+    "UnsupportedModelError",
+]

@@ -1,0 +1,197 @@
+"""Stage 1: between the public order of users and Newton and the sap order of the kernels.
+
+Only free and distance joints differ. With r the vector from the body origin O to the centre of mass C:
+
+    velocity   public [v_C, w]     sap [w, v_O]       v_O = v_C - w x r
+    force      public [f, tau_C]   sap [tau_O, f]     tau_O = tau_C + r x f
+
+The force map is the inverse transpose of the velocity map, so both orders give the same power. Components are in
+the joint's parent frame F, which is the world frame for every free joint with an unrotated ``joint_X_p`` on the
+world; Newton defines public *forces* of floating joints in world axes, so these are rotated into F. External body
+wrenches become the residual -[tau_O, f] in world axes. r turns with the body: reading uses the pose at the start of
+the step, writing the new one.
+"""
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+import warp as wp
+
+from ..model import SapControl, SapState
+from ..precision import FP64, TYPES, Types
+from .kinematics import JointParameters, make_kinematics
+
+
+@wp.func
+def public_to_sap_velocity(linear: Any, angular: Any, r: Any):
+    """P_v: [v_C, w] -> (w, v_O)."""
+    return angular, linear - wp.cross(angular, r)
+
+
+@wp.func
+def sap_to_public_velocity(angular: Any, linear: Any, r: Any):
+    """P_v^-1: [w, v_O] -> (v_C, w)."""
+    return linear + wp.cross(angular, r), angular
+
+
+@wp.func
+def public_to_sap_force(force: Any, moment: Any, r: Any):
+    """P_f: [f, tau_C] -> (tau_O, f)."""
+    return moment + wp.cross(r, force), force
+
+
+@functools.cache
+def make_boundary_kernels(state: Types) -> SimpleNamespace:
+    """Kernels that read and write states of one precision. The solver's own copies are fp64, which holds both exactly."""
+    scalar = state.scalar
+    K = make_kinematics(FP64)
+    vec3, quat = wp.vec3d, wp.quatd
+    is_floating, com_offset_in_F, to_quat = K.is_floating, K.com_offset_in_F, K.to_quat
+
+    @wp.func
+    def load3(a: wp.array(dtype=wp.float64), i: int):
+        return vec3(a[i], a[i + 1], a[i + 2])
+
+    @wp.func
+    def store3(a: wp.array(dtype=wp.float64), i: int, v: vec3):
+        a[i] = v[0]
+        a[i + 1] = v[1]
+        a[i + 2] = v[2]
+
+    @wp.func
+    def body_rotation(body_q: wp.array(dtype=state.transform), body: int):
+        r = wp.transform_get_rotation(body_q[body])
+        return wp.normalize(
+            quat(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3]))
+        )
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def read_boundary(
+        p: JointParameters,
+        public_velocity: int,
+        public_joint_force: int,
+        public_body_force: int,
+        joint_q_in: wp.array(dtype=scalar),
+        joint_qd_in: wp.array(dtype=scalar),
+        body_q_in: wp.array(dtype=state.transform),
+        joint_f_in: wp.array(dtype=wp.float32),
+        body_f_in: wp.array(dtype=wp.spatial_vectorf),
+        joint_q_out: wp.array(dtype=wp.float64),
+        joint_qd_out: wp.array(dtype=wp.float64),
+        joint_f_out: wp.array(dtype=wp.float64),
+        body_f_out: wp.array(dtype=wp.spatial_vectord),
+    ):
+        joint = wp.tid()
+        kind = p.joint_type[joint]
+        for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
+            joint_q_out[i] = wp.float64(joint_q_in[i])
+        iv = p.joint_qd_start[joint]
+        for i in range(iv, p.joint_qd_start[joint + 1]):
+            joint_qd_out[i] = wp.float64(joint_qd_in[i])
+            joint_f_out[i] = wp.float64(joint_f_in[i])
+        body = p.joint_child[joint]
+        if is_floating(kind):
+            r = com_offset_in_F(p, joint, body, joint_q_out)
+            if public_velocity != 0:
+                w, v = public_to_sap_velocity(load3(joint_qd_out, iv), load3(joint_qd_out, iv + 3), r)
+                store3(joint_qd_out, iv, w)
+                store3(joint_qd_out, iv + 3, v)
+            if public_joint_force != 0:
+                r_WF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
+                if p.joint_parent[joint] >= 0:
+                    r_WF = body_rotation(body_q_in, p.joint_parent[joint]) * r_WF
+                f = wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv))
+                m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv + 3)), r)
+                store3(joint_f_out, iv, m)
+                store3(joint_f_out, iv + 3, f)
+        wrench = body_f_in[body]
+        a = vec3(wp.float64(wrench[0]), wp.float64(wrench[1]), wp.float64(wrench[2]))
+        b = vec3(wp.float64(wrench[3]), wp.float64(wrench[4]), wp.float64(wrench[5]))
+        if public_body_force != 0:
+            com = p.body_com[body]
+            r_W = wp.quat_rotate(body_rotation(body_q_in, body), vec3(wp.float64(com[0]), wp.float64(com[1]), wp.float64(com[2])))
+            tau_O, f_W = public_to_sap_force(a, b, r_W)
+            a = -tau_O
+            b = -f_W
+        body_f_out[body] = wp.spatial_vectord(a[0], a[1], a[2], b[0], b[1], b[2])
+
+    @wp.func
+    def write_joint_velocity(
+        p: JointParameters,
+        public_velocity: int,
+        joint: int,
+        joint_q_in: wp.array(dtype=wp.float64),
+        joint_qd_in: wp.array(dtype=wp.float64),
+        joint_qd_out: wp.array(dtype=scalar),
+    ):
+        """One joint's sap velocity at positions joint_q_in, in the order asked for."""
+        iv = p.joint_qd_start[joint]
+        if public_velocity != 0 and is_floating(p.joint_type[joint]):
+            r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q_in)
+            v, w = sap_to_public_velocity(load3(joint_qd_in, iv), load3(joint_qd_in, iv + 3), r)
+            for i in range(3):
+                joint_qd_out[iv + i] = scalar(v[i])
+                joint_qd_out[iv + 3 + i] = scalar(w[i])
+        else:
+            for i in range(iv, p.joint_qd_start[joint + 1]):
+                joint_qd_out[i] = scalar(joint_qd_in[i])
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def write_velocity(
+        p: JointParameters,
+        public_velocity: int,
+        joint_q_in: wp.array(dtype=wp.float64),
+        joint_qd_in: wp.array(dtype=wp.float64),
+        joint_qd_out: wp.array(dtype=scalar),
+    ):
+        write_joint_velocity(p, public_velocity, wp.tid(), joint_q_in, joint_qd_in, joint_qd_out)
+
+    return SimpleNamespace(read=read_boundary, write=write_velocity, write_joint_velocity=write_joint_velocity)
+
+
+class SapBoundary:
+    """The solver's own copies of a state and a control in sap order, Newton's joint and body numbering, fp64."""
+
+    def __init__(self, model: Any, parameters: Any):
+        """Allocate the buffers for ``model``."""
+        device = model.device
+        self.model = model
+        self.parameters = parameters
+        self.joint_q = wp.zeros(model.joint_coord_count, dtype=wp.float64, device=device)
+        self.joint_qd = wp.zeros(model.joint_dof_count, dtype=wp.float64, device=device)
+        """Velocities, free and distance joints [w, v_O] in F [rad/s, m/s]."""
+        self.joint_f = wp.zeros(model.joint_dof_count, dtype=wp.float64, device=device)
+        """Generalized forces, free and distance joints [tau_O, f] in F [N m, N]."""
+        self.body_f = wp.zeros(model.body_count, dtype=wp.spatial_vectord, device=device)
+        """Residual -[tau_O, f] of the external wrenches, world axes [N m, N]."""
+
+    def read(self, state: SapState, control: SapControl) -> None:
+        """Fill the buffers from ``state`` and ``control``, converting what is in public order."""
+        wp.launch(
+            make_boundary_kernels(TYPES[state.precision]).read,
+            dim=self.model.joint_count,
+            inputs=[
+                self.parameters,
+                int(state.joint_qd_order == "public"),
+                int(control.joint_f_order == "public"),
+                int(state.body_f_order == "public"),
+                state.joint_q,
+                state.joint_qd,
+                state.body_q,
+                control.joint_f,
+                state.body_f,
+            ],
+            outputs=[self.joint_q, self.joint_qd, self.joint_f, self.body_f],
+            device=self.model.device,
+        )
+
+    def write_velocity(self, joint_q: wp.array, joint_qd: wp.array, state: SapState) -> None:
+        """Convert sap velocities at positions ``joint_q`` (both fp64) into ``state.joint_qd`` in the state's order."""
+        wp.launch(
+            make_boundary_kernels(TYPES[state.precision]).write,
+            dim=self.model.joint_count,
+            inputs=[self.parameters, int(state.joint_qd_order == "public"), joint_q, joint_qd],
+            outputs=[state.joint_qd],
+            device=self.model.device,
+        )

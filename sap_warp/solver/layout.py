@@ -1,0 +1,256 @@
+"""Per-world topology tables in solver order.
+
+The solver numbers bodies and dofs of a world so that every subtree is one contiguous range that *ends* at its
+root: children before parents, the world's trees one after another. Three things follow:
+
+* row ``e`` of the mass matrix has its non-zeros exactly in the columns ``dof_first[e] .. e``, so rows are packed
+  without gaps and a Cholesky factorization in this order makes no fill-in;
+* "all dofs below a dof" is a range, "all dofs above a dof" is the chain ``dof_parent`` with growing indices;
+* a contact between two moving bodies only widens rows to the left (`contact_jacobian`), so the same row storage
+  and the same factorization serve trees, coupled trees and the dense case.
+
+Worlds may differ in topology: all tables are offset tables, nothing assumes equal sizes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+
+
+@wp.struct
+class Layout:
+    """Index tables of all worlds. Bodies and dofs are in solver order, numbered through all worlds."""
+
+    world_body: wp.array(dtype=wp.int32)  # first body of each world, [worlds + 1]
+    world_dof: wp.array(dtype=wp.int32)  # first dof, [worlds + 1]
+    world_entry: wp.array(dtype=wp.int32)  # first packed entry of A, [worlds + 1]
+    world_hessian: wp.array(dtype=wp.int32)  # first entry of the Hessian's storage, [worlds + 1]
+    world_level: wp.array(dtype=wp.int32)  # first depth level, [worlds + 1]
+    world_gravity: wp.array(dtype=wp.int32)  # index into model.gravity, [worlds]
+    level_start: wp.array(dtype=wp.int32)  # first entry of level_body, [levels + 1]
+    level_body: wp.array(dtype=wp.int32)  # bodies by depth, roots first
+
+    body_world: wp.array(dtype=wp.int32)
+    body_newton: wp.array(dtype=wp.int32)  # Newton's body index
+    body_joint: wp.array(dtype=wp.int32)  # Newton's index of the joint above the body
+    body_parent: wp.array(dtype=wp.int32)  # -1 for a root
+    body_root: wp.array(dtype=wp.int32)  # root body of the tree; its origin is the tree's reference point
+    body_child: wp.array(dtype=wp.int32)  # first child or -1
+    body_sibling: wp.array(dtype=wp.int32)  # next child of the same parent or -1
+    body_dof: wp.array(dtype=wp.int32)  # first dof of the joint above
+    body_dof_count: wp.array(dtype=wp.int32)
+    body_chain: wp.array(dtype=wp.int32)  # first dof of the chain from the body to its root, -1 if it cannot move
+
+    dof_newton: wp.array(dtype=wp.int32)  # Newton's dof index
+    dof_parameter: wp.array(dtype=wp.int32)  # index of armature and damping: floating joints store linear dofs first
+    dof_coord: wp.array(dtype=wp.int32)  # Newton's joint_q index of a scalar dof, else -1
+    dof_body: wp.array(dtype=wp.int32)
+    dof_parent: wp.array(dtype=wp.int32)  # next dof of the chain to the root, -1 at its end
+    dof_first: wp.array(dtype=wp.int32)  # first dof of the subtree that ends here
+    dof_entry: wp.array(dtype=wp.int32)  # packed address of A[e, dof_first[e]]
+
+    distance_body: wp.array(dtype=wp.int32)  # bodies below distance joints, by world
+    world_distance: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
+
+    newton_body: wp.array(dtype=wp.int32)  # solver body of each Newton body
+
+
+@dataclass(frozen=True)
+class LayoutSizes:
+    """Buffer sizes that follow from a layout."""
+
+    world_count: int
+    body_count: int
+    dof_count: int
+    entry_count: int
+    hessian_count: int
+    distance_rows_max: int
+    """Largest number of distance-joint rows of one world: two per joint, one for each bound."""
+
+
+SCALAR_JOINTS = (int(newton.JointType.REVOLUTE), int(newton.JointType.PRISMATIC), int(newton.JointType.D6))
+FLOATING_JOINTS = (int(newton.JointType.FREE), int(newton.JointType.DISTANCE))
+
+
+def build_layout(model: newton.Model) -> tuple[Layout, LayoutSizes]:
+    """Tabulate the trees of every world of ``model``.
+
+    A model without local worlds, as a plain `newton.ModelBuilder` makes it, is one world.
+    """
+    tables = _Tables(model)
+    worlds = [tables.local(bodies) for bodies in tables.bodies_by_world]
+    return tables.assemble(worlds)
+
+
+class _Tables:
+    """Collects the tables world by world; worlds of equal topology are worked out once."""
+
+    def __init__(self, model: newton.Model):
+        self.model = model
+        self.joint_type = model.joint_type.numpy()
+        self.joint_q_start = model.joint_q_start.numpy()
+        self.joint_qd_start = model.joint_qd_start.numpy()
+        joint_child = model.joint_child.numpy()
+        joint_parent = model.joint_parent.numpy()
+        self.parent = np.full(model.body_count, -1, np.int64)
+        self.joint = np.full(model.body_count, -1, np.int64)
+        self.parent[joint_child] = joint_parent
+        self.joint[joint_child] = np.arange(model.joint_count)
+        body_world = model.body_world.numpy()
+        self.is_global = bool((body_world < 0).all())
+        count = model.world_count
+        if self.is_global:
+            count, body_world = 1, np.zeros_like(body_world)
+        order = np.argsort(body_world, kind="stable")
+        self.bodies_by_world = np.split(order, np.searchsorted(body_world[order], np.arange(1, count)))
+        self._cache: dict[bytes, dict[str, np.ndarray]] = {}
+
+    def local(self, bodies: np.ndarray) -> dict[str, np.ndarray]:
+        """Tables of one world with indices that start at 0."""
+        index = np.full(self.model.body_count + 1, -1, np.int64)
+        index[bodies] = np.arange(len(bodies))
+        parent = index[self.parent[bodies]]
+        joint = self.joint[bodies]
+        kind = self.joint_type[joint]
+        dofs = self.joint_qd_start[joint + 1] - self.joint_qd_start[joint]
+        key = np.stack([parent, kind, dofs]).tobytes()
+        if key not in self._cache:
+            self._cache[key] = _order_world(parent, kind, dofs)
+        table = dict(self._cache[key])
+        source = table["source"]
+        table["body_newton"] = bodies[source]
+        table["body_joint"] = joint[source]
+        within = np.arange(len(table["dof_body"])) - table["body_dof"][table["dof_body"]]
+        owner = table["body_joint"][table["dof_body"]]
+        table["dof_newton"] = self.joint_qd_start[owner] + within
+        floating = np.isin(self.joint_type[owner], FLOATING_JOINTS)
+        table["dof_parameter"] = self.joint_qd_start[owner] + np.where(floating, (within + 3) % 6, within)
+        scalar = np.isin(self.joint_type[owner], SCALAR_JOINTS)
+        table["dof_coord"] = np.where(scalar, self.joint_q_start[owner] + within, -1)
+        return table
+
+    def assemble(self, worlds: list[dict[str, np.ndarray]]) -> tuple[Layout, LayoutSizes]:
+        """Concatenate local tables, shifting every index by what came before."""
+        sizes = {
+            "body": np.array([len(w["body_parent"]) for w in worlds]),
+            "dof": np.array([len(w["dof_body"]) for w in worlds]),
+            "entry": np.array([int(w["entry_count"]) for w in worlds]),
+            "level": np.array([len(w["level_start"]) - 1 for w in worlds]),
+            "distance": np.array([len(w["distance_body"]) for w in worlds]),
+        }
+        sizes["hessian"] = sizes["dof"] * (sizes["dof"] + 1) // 2
+        start = {name: np.concatenate([[0], np.cumsum(count)]) for name, count in sizes.items()}
+        if max(int(s[-1]) for s in start.values()) >= 2**31:
+            raise ValueError("The model is too large for 32-bit indices: split its worlds over several solvers.")
+
+        def joined(name: str, unit: str | None) -> np.ndarray:
+            parts = []
+            for w, world in enumerate(worlds):
+                values = world[name]
+                parts.append(values if unit is None else np.where(values < 0, -1, values + start[unit][w]))
+            return np.concatenate(parts)
+
+        arrays = {
+            **{f"world_{name}": start[name] for name in ("body", "dof", "entry", "hessian", "level", "distance")},
+            "world_gravity": np.arange(len(worlds)),
+            "level_start": np.concatenate(
+                [world["level_start"][:-1] + start["body"][w] for w, world in enumerate(worlds)] + [start["body"][-1:]]
+            ),
+            "level_body": joined("level_body", "body"),
+            "body_world": np.repeat(np.arange(len(worlds)), sizes["body"]),
+            "body_newton": joined("body_newton", None),
+            "body_joint": joined("body_joint", None),
+            **{f"body_{n}": joined(f"body_{n}", "body") for n in ("parent", "root", "child", "sibling")},
+            "body_dof": joined("body_dof", "dof"),
+            "body_dof_count": joined("body_dof_count", None),
+            "body_chain": joined("body_chain", "dof"),
+            "dof_newton": joined("dof_newton", None),
+            "dof_parameter": joined("dof_parameter", None),
+            "dof_coord": joined("dof_coord", None),
+            "dof_body": joined("dof_body", "body"),
+            "dof_parent": joined("dof_parent", "dof"),
+            "dof_first": joined("dof_first", "dof"),
+            "dof_entry": joined("dof_entry", "entry"),
+            "distance_body": joined("distance_body", "body"),
+        }
+        newton_body = np.empty(int(start["body"][-1]), np.int64)
+        newton_body[arrays["body_newton"]] = np.arange(len(newton_body))
+        arrays["newton_body"] = newton_body
+
+        layout: Any = Layout()
+        for name, values in arrays.items():
+            setattr(layout, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.model.device))
+        return layout, LayoutSizes(
+            world_count=len(worlds),
+            body_count=int(start["body"][-1]),
+            dof_count=int(start["dof"][-1]),
+            entry_count=int(start["entry"][-1]),
+            hessian_count=int(start["hessian"][-1]),
+            distance_rows_max=2 * int(sizes["distance"].max()),
+        )
+
+
+def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict[str, np.ndarray]:
+    """Solver order and tables of one world, from parents, joint types and dof counts in Newton's order."""
+    count = len(parent)
+    children: list[list[int]] = [[] for _ in range(count)]
+    stack = []
+    for body in range(count):
+        (stack if parent[body] < 0 else children[parent[body]]).append(body)
+    preorder = []
+    while stack:
+        body = stack.pop()
+        preorder.append(body)
+        stack.extend(children[body])
+    source = np.array(preorder[::-1], np.int64)  # reversed preorder: subtrees are contiguous and end at their root
+    new = np.empty(count, np.int64)
+    new[source] = np.arange(count)
+
+    body_parent = np.array([new[parent[b]] if parent[b] >= 0 else -1 for b in source], np.int64)
+    body_dof_count = dofs[source].astype(np.int64)
+    body_dof = np.concatenate([[0], np.cumsum(body_dof_count)])[:-1]
+    total = int(body_dof_count.sum())
+
+    root, depth = np.empty(count, np.int64), np.zeros(count, np.int64)
+    chain = np.full(count, -1, np.int64)
+    child, sibling = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    subtree_dof = body_dof.copy()  # first dof of the body's subtree
+    for b in range(count):  # leaves first
+        p = body_parent[b]
+        if p >= 0:
+            subtree_dof[p] = min(subtree_dof[p], subtree_dof[b])
+            sibling[b], child[p] = child[p], b
+    dof_parent, dof_first = np.empty(total, np.int64), np.empty(total, np.int64)
+    for b in range(count - 1, -1, -1):  # roots first
+        p = body_parent[b]
+        root[b], depth[b] = (b, 0) if p < 0 else (root[p], depth[p] + 1)
+        above = -1 if p < 0 else chain[p]
+        first, last = body_dof[b], body_dof[b] + body_dof_count[b] - 1
+        chain[b] = first if last >= first else above
+        for e in range(first, last + 1):
+            dof_parent[e] = e + 1 if e < last else above
+            dof_first[e] = subtree_dof[b]
+    row = np.arange(total) - dof_first + 1
+    level_body = np.argsort(depth, kind="stable")
+    levels = int(depth.max()) + 1 if count else 0
+    return {
+        "source": source,
+        "body_parent": body_parent,
+        "body_root": root,
+        "body_child": child,
+        "body_sibling": sibling,
+        "body_dof": body_dof,
+        "body_dof_count": body_dof_count,
+        "body_chain": chain,
+        "dof_body": np.repeat(np.arange(count), body_dof_count),
+        "dof_parent": dof_parent,
+        "dof_first": dof_first,
+        "dof_entry": np.concatenate([[0], np.cumsum(row)])[:-1].astype(np.int64),
+        "entry_count": np.array(row.sum()),
+        "level_start": np.searchsorted(depth[level_body], np.arange(levels + 1)),
+        "level_body": level_body,
+        "distance_body": np.flatnonzero(kind[source] == int(newton.JointType.DISTANCE)),
+    }

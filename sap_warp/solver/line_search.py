@@ -1,0 +1,216 @@
+"""The three line searches: how far to go along a Newton direction d.
+
+phi(alpha) = l(v + alpha d) is convex, phi'(0) < 0. `line_value` gives phi, phi' and phi'' at a trial step from the
+contact rows and dof terms alone; the momentum part is a parabola known in advance:
+
+    m(alpha) = m0 + alpha m1 + alpha^2/2 m2
+
+All lanes of a block hold the same values and take the same branches.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from ..precision import Types
+from .block import lane, make_block_sum
+from .contact_data import make_contact_data
+from .layout import Layout
+from .options import LINE_SEARCHES
+from .terms.contact import make_contact_term
+from .terms.dof import make_dof_terms
+
+MONOTONE_DECAY = wp.constant(LINE_SEARCHES.index("monotone_decay"))
+ARMIJO_DECAY = wp.constant(LINE_SEARCHES.index("armijo_decay"))
+EXACT_ROOT = wp.constant(LINE_SEARCHES.index("exact_root"))
+
+MONOTONE_ABS_SLACK = 1e-14
+MONOTONE_REL_SLACK = 1e-12
+MONOTONE_MIN_STEP = 1e-8
+EXACT_MAX_STEP = 1.5
+EXACT_TOLERANCE = 1e-8
+"""exact_root stops where |phi'| is this fraction of |phi'(0)|."""
+
+
+@wp.struct
+class SearchOptions:
+    """Constants of the chosen search."""
+
+    variant: int
+    max_iterations: int
+    armijo_c: wp.float64
+    rho: wp.float64
+    slop: wp.float64
+    cost_abs_tol: wp.float64
+    cost_rel_tol: wp.float64
+
+
+@functools.cache
+def make_line_search(types: Types) -> SimpleNamespace:
+    """Device functions for one precision."""
+    scalar, vec3 = types.scalar, types.vec3
+    Contacts = make_contact_data(types)
+    dof_terms = make_dof_terms(types)
+    Terms, evaluate = dof_terms.DofTerms, dof_terms.evaluate
+    term = make_contact_term(types)
+    project, curvature_along = term.project, term.curvature_along
+    block_sum = make_block_sum(vec3)
+
+    @wp.struct
+    class Line:
+        world: int
+        first_dof: int
+        h: scalar
+        m0: scalar  # momentum cost at alpha = 0 [J]
+        m1: scalar
+        m2: scalar
+        cost: scalar  # phi(0)
+        slope: scalar  # phi'(0)
+        v: wp.array(dtype=scalar)
+        dv: wp.array(dtype=scalar)
+        scratch: wp.array(dtype=vec3)
+
+    @wp.struct
+    class Step:
+        alpha: scalar  # negative if the search failed
+        cost: scalar  # phi(alpha)
+        iterations: int
+
+    @wp.func
+    def line_value(line: Line, c: Contacts, t: Terms, alpha: scalar, order: int) -> vec3:
+        """phi, and for order 1 and 2 also phi' and phi'', at one trial step."""
+        total = vec3()
+        base = line.world * c.capacity
+        for row in range(base + lane(), base + c.count[line.world], wp.block_dim()):
+            d = c.dvc[row]
+            r = project(c.vc[row] + d * alpha, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            if r.mode != 0:
+                total[0] += r.cost
+                if order > 0:
+                    total[1] -= wp.dot(r.gamma, d)
+                if order > 1:
+                    total[2] += curvature_along(r, d, c.normal[row], c.Rt[row], c.Rn[row])
+        for i in range(line.first_dof + lane(), line.first_dof + t.count[line.world], wp.block_dim()):
+            e = t.list[i]
+            de = line.dv[e]
+            value = evaluate(t, e, line.v[e] + alpha * de, line.h)
+            total += vec3(value[0], value[1] * de, value[2] * de * de)
+        total = block_sum(total, line.scratch, line.world)
+        return total + vec3(
+            line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2), line.m1 + alpha * line.m2, line.m2
+        )
+
+    @wp.func
+    def monotone_decay(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+        """Halve until the cost does not grow."""
+        step = Step()
+        step.alpha = scalar(-1.0)
+        alpha = scalar(1.0)
+        bound = (
+            line.cost
+            + scalar(wp.static(MONOTONE_ABS_SLACK))
+            + scalar(wp.static(MONOTONE_REL_SLACK)) * wp.abs(line.cost)
+        )
+        while step.iterations < o.max_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
+            step.iterations += 1
+            cost = line_value(line, c, t, alpha, 0)[0]
+            if cost <= bound:
+                step.alpha = alpha
+                step.cost = cost
+                break
+            alpha *= scalar(0.5)
+        return step
+
+    @wp.func
+    def armijo_decay(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+        """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
+        step = Step()
+        step.alpha = scalar(-1.0)
+        rho = scalar(o.rho)
+        alpha = scalar(1.0) / rho
+        value = line_value(line, c, t, alpha, 1)
+        step.iterations = 1
+        slop = scalar(o.slop) * wp.max(scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost)))
+        if value[1] <= slop:
+            step.alpha = alpha
+            step.cost = value[0]
+            return step
+        previous = value[0]
+        previous_ok = previous <= line.cost + scalar(o.armijo_c) * alpha * line.slope
+        while step.iterations < o.max_iterations:
+            alpha *= rho
+            step.iterations += 1
+            cost = line_value(line, c, t, alpha, 0)[0]
+            # near the minimum the decrease asked for drowns in round-off: allow for it
+            ok = cost <= line.cost + scalar(o.armijo_c) * alpha * line.slope + slop
+            # A smaller step no longer helps: the minimum lies between this candidate and the one before.
+            if previous - cost <= slop:
+                if previous_ok and previous <= cost:
+                    step.alpha = alpha / rho
+                    step.cost = previous
+                    return step
+                if ok:
+                    step.alpha = alpha
+                    step.cost = cost
+                    return step
+            previous = cost
+            previous_ok = ok
+        if previous_ok:
+            step.alpha = alpha
+            step.cost = previous
+        return step
+
+    @wp.func
+    def exact_root(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+        """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
+        step = Step()
+        step.alpha = scalar(1.0)
+        if -line.slope <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * wp.abs(line.cost):
+            step.iterations = 1
+            step.cost = line_value(line, c, t, scalar(1.0), 0)[0]
+            return step
+        upper = scalar(wp.static(EXACT_MAX_STEP))
+        value = line_value(line, c, t, upper, 2)
+        step.iterations = 1
+        if value[1] <= scalar(0.0):
+            step.alpha = upper
+            step.cost = value[0]
+            return step
+        lower = scalar(0.0)
+        alpha = wp.clamp(-line.slope / value[2], lower, upper)
+        width = upper - lower
+        step.alpha = scalar(-1.0)
+        while step.iterations < o.max_iterations:
+            step.iterations += 1
+            value = line_value(line, c, t, alpha, 2)
+            if wp.abs(value[1]) <= scalar(wp.static(EXACT_TOLERANCE)) * wp.abs(line.slope):
+                step.alpha = alpha
+                step.cost = value[0]
+                return step
+            if value[1] < scalar(0.0):
+                lower = alpha
+            else:
+                upper = alpha
+            move = -value[1] / value[2]
+            trial = alpha + move
+            # bisect where Newton's method leaves the bracket, is not finite, or gains less than bisection would
+            if not (trial > lower and trial < upper) or wp.abs(scalar(2.0) * move) > width:
+                trial = scalar(0.5) * (lower + upper)
+            width = wp.abs(trial - alpha)
+            if trial == alpha or upper - lower <= scalar(wp.static(EXACT_TOLERANCE)) * upper:
+                step.alpha = trial
+                step.cost = line_value(line, c, t, trial, 0)[0]
+                return step
+            alpha = trial
+        return step
+
+    @wp.func
+    def search(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+        if o.variant == MONOTONE_DECAY:
+            return monotone_decay(line, c, t, o)
+        if o.variant == ARMIJO_DECAY:
+            return armijo_decay(line, c, t, o)
+        return exact_root(line, c, t, o)
+
+    return SimpleNamespace(Line=Line, line_value=line_value, search=search)

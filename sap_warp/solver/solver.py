@@ -1,0 +1,290 @@
+"""`SolverSAP`: one time step of every world."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+from newton.solvers import SolverBase
+
+from ..model import (
+    SapControl,
+    SapModel,
+    SapState,
+    check_array,
+    register_tau,
+    sap_control_from_newton,
+    sap_model_from_newton,
+    sap_state_from_newton,
+)
+from .boundary import SapBoundary
+from .contact_jacobian import SapContactJacobian
+from .contact_solve import SapContactSolve
+from .free_motion import SapFreeMotion
+from .integrate import SapIntegrate
+from .kinematics import joint_parameters
+from .layout import build_layout
+from .options import SapOptions, expand_options
+from .status import SolveStatus
+from .support import check_model
+
+CUDA_BLOCK_DIM = 64
+"""Lanes that share a world on CUDA: two warps."""
+
+
+class SolverSAP(SolverBase):
+    """Advances articulated worlds by the SAP convex formulation of compliant frictional contact.
+
+    Example:
+        ::
+
+            solver = SolverSAP(model, contact_preset_variant="drake", line_search_variant="armijo_decay")
+            pipeline.collide(state_0, contacts)
+            solver.step(state_0, state_1, control, contacts, dt)
+    """
+
+    def __init__(
+        self,
+        model: SapModel | newton.Model,
+        *,
+        contact_preset_variant: str = "approx32",
+        block_dim: int | None = None,
+        **options: Any,
+    ):
+        """Prepare all buffers; a step allocates nothing.
+
+        Args:
+            model: What to simulate.
+            contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``.
+            block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
+                ``wp.config.enable_cpu_blocks``.
+            **options: Any field of `SapOptions`; wins over the preset.
+
+        Raises:
+            UnsupportedModelError: The model has features that the solver does not simulate.
+            ValueError: An option has no valid value, or the model has no joint dofs.
+            TypeError: An option does not exist.
+        """
+        self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
+        self.options: SapOptions = expand_options(contact_preset_variant, **options)
+        check_model(self.sap_model.newton_model)
+        super().__init__(self.sap_model.newton_model)
+        self._block_dim = self._check_block_dim(block_dim)
+        self._warn_if_undamped()
+
+        layout, sizes = build_layout(self.model)
+        self.layout, self.sizes = layout, sizes
+        parameters = joint_parameters(self.model)
+        shared = (self.sap_model, layout, sizes)
+        self.boundary = SapBoundary(self.sap_model, parameters)
+        self.free_motion = SapFreeMotion(*shared, parameters, self.options)
+        self.contact_jacobian = SapContactJacobian(*shared, parameters, self.options, self.free_motion)
+        self.contact_solve = SapContactSolve(
+            *shared, self.options, self.free_motion, self.contact_jacobian, self._block_dim
+        )
+        self.integrate = SapIntegrate(*shared, parameters, self.options)
+        self._status = wp.zeros(sizes.world_count, dtype=wp.int32, device=self.model.device)
+        self._model_control = SapControl(
+            joint_f=self.model.joint_f,
+            joint_target_pos=self.model.joint_target_q,
+            joint_target_vel=self.model.joint_target_qd,
+            joint_act=self.model.joint_act,
+            joint_f_order="public",
+        )
+
+    def step(
+        self,
+        state_in: SapState | newton.State,
+        state_out: SapState | newton.State,
+        control: SapControl | newton.Control | None,
+        contacts: Any,
+        dt: float,
+        *,
+        observables: Any = None,
+    ) -> None:
+        """Advance all worlds by ``dt`` [s] from ``state_in`` to ``state_out``, which may be the same object.
+
+        Args:
+            state_in: State at the start of the step; its external forces act during the step.
+            state_out: Receives positions, velocities, body poses and twists.
+            control: Forces and targets; None takes the model's own.
+            contacts: What the collision pipeline found at ``state_in``; None is no contact.
+            dt: Time step.
+            observables: Not offered; must be None.
+
+        Raises:
+            ValueError: ``dt`` is not a positive finite number, or an array has the wrong size or device.
+            TypeError: An argument is of the wrong type.
+        """
+        if observables is not None:
+            raise ValueError("SolverSAP offers no observables; pass observables=None.")
+        dt = _check_dt(dt)
+        source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
+        inputs = self._control(control)
+        lanes = self._block_dim
+        self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
+        self.free_motion.compute(self.boundary, dt, self._status, lanes)  # A, v*
+        self.contact_jacobian.compute(self.boundary, inputs, self._contacts(contacts), dt, lanes)  # rows, weights
+        self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
+        self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
+
+    def reset(
+        self,
+        state: SapState | newton.State,
+        world_mask: wp.array | None = None,
+        flags: Any = None,
+    ) -> None:
+        """Return worlds of ``state`` to the model's initial state, in place.
+
+        Args:
+            state: State to change.
+            world_mask: Boolean array of shape (world_count + 1,), the last entry for global entities, as Newton
+                defines it, or of shape (world_count,). None resets all worlds and sets the clock to zero.
+            flags: `newton.StateFlags` that select what is reset; None resets everything.
+        """
+        from .reset import reset_worlds
+
+        reset_worlds(self, self._state(state, "state"), world_mask, flags)
+        if world_mask is None:
+            self.integrate.time.zero_()
+            self.integrate.frame.zero_()
+
+    def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
+        """Values changed inside the model's arrays need no notice: every step reads them.
+
+        Call this after *replacing* an array of the model by another one.
+        """
+        refreshed = joint_parameters(self.model)
+        for stage in (self.boundary, self.free_motion, self.contact_jacobian, self.integrate):
+            stage.parameters = refreshed
+
+    @classmethod
+    def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:
+        """Register ``sap:shape_material_tau``, the dissipation time of a shape [s], on ``builder``."""
+        register_tau(builder)
+
+    # Statistics of the last step. Reading one waits for the device; a step never does.
+
+    @property
+    def last_contact_count(self) -> int:
+        """Contacts that took part, over all worlds."""
+        return int(self.contact_jacobian.contact_count.numpy().sum())
+
+    @property
+    def last_truncated_contact_count(self) -> int:
+        """Contacts that found no place in their world, over all worlds."""
+        return int(self.contact_jacobian.truncated_count.numpy().sum()) + self.contact_jacobian.overflow_count()
+
+    @property
+    def last_solve_iterations(self) -> int:
+        """Newton iterations of the world that needed most."""
+        return int(self.contact_solve.iterations.numpy().max())
+
+    @property
+    def last_line_search_iterations(self) -> int:
+        """Line search trials, over all worlds and iterations."""
+        return int(self.contact_solve.line_search_iterations.numpy().sum())
+
+    @property
+    def last_converged(self) -> bool:
+        """Whether every world met a stopping criterion."""
+        return bool((self._status.numpy() == SolveStatus.CONVERGED).all())
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Newton iterations of each world."""
+        return self.contact_solve.iterations.numpy()
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Optimality ratio |D g| / max(|D A v|, |D j|) of each world where it was last evaluated.
+
+        A world that stopped by the cost criterion took one more step after that.
+        """
+        return self.contact_solve.residual.numpy()
+
+    @property
+    def status(self) -> np.ndarray:
+        """`SolveStatus` of each world."""
+        return self._status.numpy()
+
+    @property
+    def sim_time(self) -> float:
+        """Time advanced since construction or the last full reset [s]; counts replayed graphs too."""
+        return float(self.integrate.time.numpy()[0])
+
+    @property
+    def frame_id(self) -> int:
+        """Steps taken since construction or the last full reset."""
+        return int(self.integrate.frame.numpy()[0])
+
+    def _state(self, state: Any, name: str) -> SapState:
+        if isinstance(state, newton.State):
+            state = sap_state_from_newton(state)
+        elif not isinstance(state, SapState):
+            raise TypeError(f"{name} is a {type(state).__name__}; expected a SapState or a newton.State.")
+        model, device = self.model, self.model.device
+        fp64 = state.precision == "fp64"
+        scalar, pose = ((wp.float64,), (wp.transformd,)) if fp64 else ((wp.float32,), (wp.transformf,))
+        check_array(name, "joint_q", state.joint_q, scalar, model.joint_coord_count, device)
+        check_array(name, "joint_qd", state.joint_qd, scalar, model.joint_dof_count, device)
+        check_array(name, "body_q", state.body_q, pose, model.body_count, device)
+        check_array(name, "body_qd", state.body_qd, (wp.spatial_vectorf,), model.body_count, device)
+        check_array(name, "body_f", state.body_f, (wp.spatial_vectorf,), model.body_count, device)
+        return state
+
+    def _control(self, control: Any) -> SapControl:
+        if control is None:
+            return self._model_control
+        if isinstance(control, newton.Control):
+            control = sap_control_from_newton(control)
+        elif not isinstance(control, SapControl):
+            raise TypeError(f"control is a {type(control).__name__}; expected a SapControl, a newton.Control or None.")
+        model, device, fp32 = self.model, self.model.device, (wp.float32,)
+        check_array("control", "joint_f", control.joint_f, fp32, model.joint_dof_count, device)
+        check_array("control", "joint_target_pos", control.joint_target_pos, fp32, model.joint_coord_count, device)
+        check_array("control", "joint_target_vel", control.joint_target_vel, fp32, model.joint_dof_count, device)
+        check_array("control", "joint_act", control.joint_act, fp32, model.joint_dof_count, device)
+        return control
+
+    def _contacts(self, contacts: Any) -> Any:
+        if contacts is None or isinstance(contacts, newton.Contacts):
+            if contacts is not None and contacts.device != self.model.device:
+                raise ValueError(f"contacts are on '{contacts.device}'; the model is on '{self.model.device}'.")
+            return contacts
+        raise TypeError(f"contacts is a {type(contacts).__name__}; expected newton.Contacts or None.")
+
+    def _check_block_dim(self, block_dim: int | None) -> int:
+        on_cpu = self.model.device.is_cpu
+        if block_dim is None:
+            return 1 if on_cpu else CUDA_BLOCK_DIM
+        if isinstance(block_dim, bool) or not isinstance(block_dim, int) or not 1 <= block_dim <= 1024:
+            raise ValueError(f"block_dim is {block_dim!r}; it must be a whole number from 1 to 1024.")
+        if on_cpu and block_dim > 1 and not wp.config.enable_cpu_blocks:
+            raise ValueError(
+                f"block_dim is {block_dim}, but CPU blocks have one lane unless wp.config.enable_cpu_blocks is True."
+            )
+        return block_dim
+
+    def _warn_if_undamped(self) -> None:
+        tau = self.sap_model.shape_material_tau.numpy()
+        if len(tau) and self.options.contact_tau_d == 0.0 and not (tau > 0.0).any():
+            warnings.warn(
+                "All contacts have a dissipation time of zero: near-rigid contacts without damping rattle. "
+                "Give shapes a 'sap:shape_material_tau' or the solver a contact_tau_d, for example 0.01 s.",
+                stacklevel=3,
+            )
+
+
+def _check_dt(dt: Any) -> float:
+    try:
+        value = float(dt)
+    except (TypeError, ValueError):
+        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.") from None
+    if not math.isfinite(value) or value <= 0.0:
+        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
+    return value

@@ -1,0 +1,32 @@
+"""Per-world outcome of a step."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import warp as wp
+
+
+class SolveStatus(IntEnum):
+    """Value of ``SolverSAP.status`` for one world."""
+
+    CONVERGED = 0
+    """The optimality or the cost criterion was met."""
+    ITERATION_LIMIT = 1
+    """max_iterations Newton steps were taken; the last velocity is kept."""
+    LINE_SEARCH_FAILED = 2
+    """No acceptable step along the Newton direction; the last accepted velocity is kept."""
+    FACTORIZATION_FAILED = 3
+    """The Hessian was not positive definite; the last accepted velocity is kept."""
+    FREE_MOTION_FAILED = 4
+    """The dynamics matrix A was not positive definite; the world keeps its state."""
+    DIVERGED = 5
+    """A velocity was not finite; the world keeps its last state until it is reset."""
+
+
+CONVERGED = wp.constant(int(SolveStatus.CONVERGED))
+ITERATION_LIMIT = wp.constant(int(SolveStatus.ITERATION_LIMIT))
+LINE_SEARCH_FAILED = wp.constant(int(SolveStatus.LINE_SEARCH_FAILED))
+FACTORIZATION_FAILED = wp.constant(int(SolveStatus.FACTORIZATION_FAILED))
+FREE_MOTION_FAILED = wp.constant(int(SolveStatus.FREE_MOTION_FAILED))
+DIVERGED = wp.constant(int(SolveStatus.DIVERGED))

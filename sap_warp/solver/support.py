@@ -1,0 +1,103 @@
+"""What a model may contain: everything the solver cannot honour is refused at construction, by name and label."""
+
+from __future__ import annotations
+
+import newton
+import numpy as np
+
+_JOINT_TYPES = (
+    newton.JointType.FIXED,
+    newton.JointType.FREE,
+    newton.JointType.REVOLUTE,
+    newton.JointType.PRISMATIC,
+    newton.JointType.BALL,
+    newton.JointType.DISTANCE,
+    newton.JointType.D6,
+)
+_SHOWN = 5
+
+
+class UnsupportedModelError(ValueError):
+    """The model uses a feature that `SolverSAP` does not simulate."""
+
+
+def check_model(model: newton.Model) -> None:
+    """Raise `UnsupportedModelError` listing all unsupported features of ``model`` at once."""
+    problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model)]
+    if problems:
+        raise UnsupportedModelError("SolverSAP cannot simulate this model:\n  - " + "\n  - ".join(problems))
+
+
+def _named(labels: list[str], indices: np.ndarray) -> str:
+    names = ", ".join(repr(labels[i]) for i in indices[:_SHOWN])
+    return names + (f" and {len(indices) - _SHOWN} more" if len(indices) > _SHOWN else "")
+
+
+def _joint_problems(model: newton.Model) -> list[str]:
+    problems = []
+    kinds = model.joint_type.numpy()
+    labels = model.joint_label
+    for kind in np.setdiff1d(kinds, [int(k) for k in _JOINT_TYPES]):
+        hits = np.flatnonzero(kinds == kind)
+        problems.append(f"joint type {newton.JointType(int(kind)).name}: {_named(labels, hits)}")
+    checks = (
+        (~model.joint_enabled.numpy().astype(bool), "disabled joints (joint_enabled is False)"),
+        (model.joint_articulation.numpy() < 0, "joints outside any articulation (loop joints)"),
+        (model.joint_mimic_joint.numpy() >= 0, "mimic joints"),
+    )
+    for mask, what in checks:
+        if mask.any():
+            problems.append(f"{what}: {_named(labels, np.flatnonzero(mask))}")
+    children, counts = np.unique(model.joint_child.numpy(), return_counts=True)
+    if (counts > 1).any():
+        problems.append(f"bodies with several parent joints: {_named(model.body_label, children[counts > 1])}")
+    problems.extend(_drive_problems(model, kinds, labels))
+    return problems
+
+
+def _drive_problems(model: newton.Model, kinds: np.ndarray, labels: list[str]) -> list[str]:
+    """Free and distance joints have no scalar coordinate that a drive or a limit could act on."""
+    problems = []
+    floating = np.isin(kinds, [int(newton.JointType.FREE), int(newton.JointType.DISTANCE)])
+    counts = np.diff(model.joint_qd_start.numpy())
+    joint_of_dof = np.repeat(np.arange(len(kinds)), counts)
+    on_floating = floating[joint_of_dof]
+    driven = (model.joint_target_mode.numpy() != int(newton.JointTargetMode.NONE)) & (
+        (model.joint_target_ke.numpy() > 0) | (model.joint_target_kd.numpy() > 0)
+    )
+    for mask, what in ((driven, "drives"), (model.joint_friction.numpy() > 0, "joint friction")):
+        hits = np.unique(joint_of_dof[mask & on_floating])
+        if len(hits):
+            problems.append(f"{what} on free or distance joints: {_named(labels, hits)}")
+    if not newton.use_coord_layout_targets and model.joint_coord_count != model.joint_dof_count:
+        problems.append("position targets in Newton's legacy dof layout; set newton.use_coord_layout_targets = True")
+    return problems
+
+
+def _body_problems(model: newton.Model) -> list[str]:
+    problems = []
+    labels = model.body_label
+    orphans = np.setdiff1d(np.arange(model.body_count), model.joint_child.numpy())
+    if len(orphans):
+        problems.append(f"bodies without a joint (use add_body, or add a joint to them): {_named(labels, orphans)}")
+    kinematic = (model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC)) != 0
+    if kinematic.any():
+        problems.append(f"kinematic bodies: {_named(labels, np.flatnonzero(kinematic))}")
+    world = model.body_world.numpy()
+    if (world < 0).any() and (world >= 0).any():
+        hits = np.flatnonzero(world < 0)
+        problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
+    return problems
+
+
+def _other_problems(model: newton.Model) -> list[str]:
+    counts = {
+        "particles": model.particle_count,
+        "triangle elements": model.tri_count,
+        "tetrahedral elements": model.tet_count,
+        "springs": model.spring_count,
+        "muscles": model.muscle_count,
+        "mimic constraints": model.constraint_mimic_count,
+        "equality constraints": int(model.custom_frequency_counts.get("mujoco:equality_constraint", 0)),
+    }
+    return [f"{count} {what}" for what, count in counts.items() if count]

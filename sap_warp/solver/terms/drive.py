@@ -1,0 +1,47 @@
+"""Implicit PD drive with an effort limit, one dof.
+
+    u(v) = u0 - g v,   u0 = kp (target_q - q0) + kd target_qd + feed-forward,   g = h kp + kd
+    force = clamp(u, -limit, limit),   impulse = h force,   dl/dv = -impulse
+
+l is quadratic where the force is below its limit and linear where it is not. A drive that is stiffer than the time
+step can resolve is softened to the near-rigid regularization R = BETA^2 / (4 pi^2 A_kk) by scaling kp and kd alike.
+"""
+
+import functools
+import math
+from types import SimpleNamespace
+
+import warp as wp
+
+from ...precision import Types
+
+BETA = 0.1
+NEAR_RIGID = BETA * BETA / (4.0 * math.pi * math.pi)
+"""Near-rigid regularization of drives, limits and velocity limits, in units of 1/A_kk."""
+
+
+@functools.cache
+def make_drive_term(types: Types) -> SimpleNamespace:
+    """Device functions of the term for one precision."""
+    scalar, vec3 = types.scalar, types.vec3
+
+    @wp.func
+    def gain_scale(kp: scalar, kd: scalar, h: scalar, A_kk: scalar) -> scalar:
+        """Factor at most 1 on both gains, so that 1/(h g) is not below the near-rigid regularization."""
+        admittance = h * (h * kp + kd) * scalar(wp.static(NEAR_RIGID)) / A_kk
+        return wp.where(admittance > scalar(1.0), scalar(1.0) / admittance, scalar(1.0))
+
+    @wp.func
+    def drive(v: scalar, u0: scalar, g: scalar, limit: scalar, h: scalar) -> vec3:
+        """Cost [J], its derivative [N s] and second derivative."""
+        u = u0 - g * v
+        if g <= scalar(0.0):
+            force = wp.clamp(u0, -limit, limit)
+            return vec3(-h * force * v, -h * force, scalar(0.0))
+        if u > limit:
+            return vec3(h * limit * (u - scalar(0.5) * limit) / g, -h * limit, scalar(0.0))
+        if u < -limit:
+            return vec3(h * limit * (-u - scalar(0.5) * limit) / g, h * limit, scalar(0.0))
+        return vec3(scalar(0.5) * h * u * u / g, -h * u, h * g)
+
+    return SimpleNamespace(gain_scale=gain_scale, drive=drive)

@@ -1,0 +1,30 @@
+"""Independent dense NumPy statement of one SAP step. Imports nothing of the package under test."""
+
+from . import terms
+from .dense_sap import Contact, DenseWorld, OracleOptions, contact_frame
+from .kinematics import Tree
+from .problems import (
+    contacts_from_newton,
+    fill_newton_contacts,
+    fp32,
+    random_contacts,
+    random_controls,
+    random_model,
+    random_state,
+)
+
+__all__ = [
+    "Contact",
+    "DenseWorld",
+    "OracleOptions",
+    "Tree",
+    "contact_frame",
+    "contacts_from_newton",
+    "fill_newton_contacts",
+    "fp32",
+    "random_contacts",
+    "random_controls",
+    "random_model",
+    "random_state",
+    "terms",
+]

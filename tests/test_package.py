@@ -1,0 +1,133 @@
+"""The package as a user meets it: what an import loads, which names it offers, what its metadata and README promise."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+import sap_warp
+
+ROOT = Path(__file__).parent.parent
+HEAVY_MODULES = {"newton", "warp", "numpy", "pxr", "viser", "rich", "pydantic", "yaml", "trimesh", "scipy"}
+
+
+@pytest.fixture(scope="module")
+def pyproject() -> dict:
+    """The parsed pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def readme() -> str:
+    """The text of the README."""
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def run_python(code: str) -> str:
+    """Standard output of a fresh interpreter that runs `code`."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def first_python_block(markdown: str) -> str:
+    """The code of the first fenced Python block."""
+    block = re.search(r"^```python\n(.*?)^```", markdown, flags=re.DOTALL | re.MULTILINE)
+    assert block, "no ```python block"
+    return block[1]
+
+
+def names_for_type_checkers() -> dict[str, str]:
+    """Name -> submodule of the imports under `if TYPE_CHECKING:` in the package's __init__."""
+    tree = ast.parse(Path(sap_warp.__file__).read_text(encoding="utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name: node.module or alias.name for node in imports for alias in node.names}
+
+
+@pytest.mark.parametrize("action", ["", "; dir(sap_warp); sap_warp.__version__; sap_warp.__all__"])
+def test_import_loads_nothing_heavy(action):
+    """Importing the package, or looking at what it offers, loads none of the large libraries."""
+    loaded = run_python(f"import sys, sap_warp{action}; print(*sys.modules)").split()
+    assert HEAVY_MODULES.isdisjoint(loaded)
+
+
+def test_public_names_are_unique():
+    """No name is exported twice."""
+    assert len(sap_warp.__all__) == len(set(sap_warp.__all__))
+
+
+def test_lists_of_public_names_agree():
+    """The loading table, `__all__` and the imports for type checkers say the same."""
+    assert set(sap_warp.__all__) == set(sap_warp._SUBMODULE_OF)
+    assert names_for_type_checkers() == sap_warp._SUBMODULE_OF
+
+
+@pytest.mark.parametrize("name", sap_warp.__all__)
+def test_public_name_resolves(name):
+    """Every public name can be had, and is the object its submodule defines."""
+    value = getattr(sap_warp, name)
+    module = sys.modules[f"sap_warp.{sap_warp._SUBMODULE_OF[name]}"]
+    assert value is (module if name == sap_warp._SUBMODULE_OF[name] else getattr(module, name))
+
+
+def test_public_submodule_loads_on_attribute_access():
+    """A public submodule needs no import of its own."""
+    assert run_python("import sap_warp; print(sap_warp.conventions.__name__)").strip() == "sap_warp.conventions"
+
+
+def test_dir_lists_exactly_the_public_names():
+    """Tab completion offers the public names and nothing else without an underscore."""
+    offered = [name for name in dir(sap_warp) if not name.startswith("_")]
+    assert offered == sorted(sap_warp.__all__)
+
+
+def test_unknown_attribute_is_named_in_the_error():
+    """A misspelt name fails the way it does for any module."""
+    with pytest.raises(AttributeError, match="'sap_warp' has no attribute 'SolverSap'"):
+        _ = sap_warp.SolverSap
+
+
+def test_version_matches_pyproject(pyproject):
+    """The version is written down once, in pyproject.toml."""
+    assert sap_warp.__version__ == pyproject["project"]["version"]
+
+
+def test_type_information_is_shipped():
+    """Type checkers find the marker that tells them to read our annotations."""
+    assert resources.files("sap_warp").joinpath("py.typed").is_file()
+
+
+def test_requirements_come_from_the_default_index(pyproject):
+    """No requirement names a host, a file or a repository."""
+    project = pyproject["project"]
+    requirements = [*pyproject["build-system"]["requires"], *project["dependencies"]]
+    requirements += [item for extra in project["optional-dependencies"].values() for item in extra]
+    assert [item for item in requirements if "@" in item or "/" in item] == []
+
+
+def test_command_line_entry_point_resolves():
+    """The `sap-warp` script points at something callable."""
+    (script,) = metadata.entry_points(group="console_scripts", name="sap-warp")
+    assert callable(script.load())
+
+
+def test_readme_opens_with_the_commands_and_a_short_example(readme):
+    """What a visitor needs stands on the first screen, and the example keeps to ten lines of code."""
+    first_screen = "\n".join(readme.splitlines()[:40])
+    assert "make run" in first_screen
+    assert "make test" in first_screen
+    code = first_python_block(first_screen)
+    assert len([line for line in code.splitlines() if line.strip() and not line.startswith("#")]) <= 10
+
+
+@pytest.mark.slow
+def test_readme_example_drops_the_box_onto_the_ground(readme):
+    """The example runs as printed, and the box comes to rest on the plane at its half height."""
+    height = float(run_python(first_python_block(readme)).split()[-1])
+    assert height == pytest.approx(0.1, abs=5e-3)  # contact is compliant: allow millimetres, not centimetres
