@@ -16,7 +16,15 @@ if TYPE_CHECKING:
         sap_model_from_newton,
         sap_state_from_newton,
     )
-    from .solver import SapContactJacobian, SapContactSolve, SapFreeMotion, SolverSAP
+    from .solver import (
+        SapContactJacobian,
+        SapContactSolve,
+        SapFreeMotion,
+        SapOptions,
+        SolverSAP,
+        SolveStatus,
+        UnsupportedModelError,
+    )
 
 # Public name -> submodule that defines it; a submodule that is itself public maps to its own name.
 # This table decides what loads. The imports above and `__all__` repeat it because type checkers
@@ -33,6 +41,9 @@ _SUBMODULE_OF = {
     "SapFreeMotion": "solver",
     "SapContactJacobian": "solver",
     "SapContactSolve": "solver",
+    "SapOptions": "solver",
+    "SolveStatus": "solver",
+    "UnsupportedModelError": "solver",
 }
 
 __all__ = [
@@ -41,8 +52,11 @@ __all__ = [
     "SapControl",
     "SapFreeMotion",
     "SapModel",
+    "SapOptions",
     "SapState",
+    "SolveStatus",
     "SolverSAP",
+    "UnsupportedModelError",
     "conventions",
     "sap_control_from_newton",
     "sap_model_from_newton",

@@ -118,7 +118,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
 
     @wp.func
     def write_joint_velocity(
-        p: JointParameters,
+        p: wp.ref[JointParameters],
         public_velocity: int,
         joint: int,
         joint_q_in: wp.array(dtype=wp.float64),

@@ -149,7 +149,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         return V(T(v[0]), T(v[1]), T(v[2]))
 
     @wp.func
-    def body_point(d: FreeMotion, b: int, point: wp.vec3d) -> V:
+    def body_point(d: wp.ref[FreeMotion], b: int, point: wp.vec3d) -> V:
         """Position of a body-fixed point relative to its tree's reference point."""
         p = d.p[b]
         r = d.r[b]
@@ -157,7 +157,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         return V(T(p[0]), T(p[1]), T(p[2])) + wp.quat_rotate(rotation, cast(point))
 
     @wp.func
-    def moving_body(layout: Layout, c: ContactInput, shape: int) -> int:
+    def moving_body(layout: wp.ref[Layout], c: wp.ref[ContactInput], shape: int) -> int:
         if shape < 0:
             return NO_BODY
         body = c.shape_body[shape]
@@ -167,7 +167,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         return wp.where(layout.body_chain[b] >= 0, b, NO_BODY)
 
     @wp.func
-    def shape_point(layout: Layout, d: FreeMotion, c: ContactInput, shape: int, point: wp.vec3d, o: wp.vec3d) -> V:
+    def shape_point(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[ContactInput], shape: int, point: wp.vec3d, o: wp.vec3d) -> V:
         """Position of a contact point relative to o, the reference point of the shape's tree or of its partner's."""
         body = int(-1)
         if shape >= 0:
@@ -178,7 +178,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         return cast(point - o)
 
     @wp.func
-    def body_mobility(p: JointParameters, layout: Layout, d: FreeMotion, b: int, r: wvec3) -> wscalar:
+    def body_mobility(p: wp.ref[JointParameters], layout: wp.ref[Layout], d: wp.ref[FreeMotion], b: int, r: wvec3) -> wscalar:
         """Mean over three orthogonal directions of 1/m + (x x c)^T I^-1 (x x c), x the lever arm of the point."""
         body = layout.body_newton[b]
         q = d.r[b]
@@ -208,7 +208,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def jacobian_column(
-        layout: Layout, d: FreeMotion, e: int, on_a: bool, on_b: bool, r_a: wvec3, r_b: wvec3
+        layout: wp.ref[Layout], d: wp.ref[FreeMotion], e: int, on_a: bool, on_b: bool, r_a: wvec3, r_b: wvec3
     ) -> wvec3:
         """dvc / dv_e in world axes."""
         sw = wvec3(wscalar(d.Sw[e][0]), wscalar(d.Sw[e][1]), wscalar(d.Sw[e][2]))
@@ -222,7 +222,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def delassus_weight(
-        layout: Layout, d: FreeMotion, a: int, b: int, r_a: wvec3, r_b: wvec3, exact: bool, y: wp.array(dtype=wvec3)
+        layout: wp.ref[Layout], d: wp.ref[FreeMotion], a: int, b: int, r_a: wvec3, r_b: wvec3, exact: bool, y: wp.array(dtype=wvec3)
     ) -> wscalar:
         """|W|_F / 3 with W = J diag(A)^-1 J^T, or W = J A^-1 J^T if exact.
 
@@ -268,26 +268,26 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         return wp.sqrt(wp.ddot(W, W)) / wscalar(3.0)
 
     @wp.func
-    def is_above(layout: Layout, start: int, dof: int) -> bool:
+    def is_above(layout: wp.ref[Layout], start: int, dof: int) -> bool:
         """Whether ``dof`` is on the chain from ``start`` to the root."""
         return layout.dof_first[dof] <= start and start <= dof
 
     @wp.func
-    def shape_stiffness(c: ContactInput, law: ContactLaw, shape: int) -> wp.float64:
+    def shape_stiffness(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int) -> wp.float64:
         k = wp.float64(0.0)
         if shape >= 0:
             k = wp.float64(c.shape_ke[shape])
         return wp.where(k > wp.float64(0.0), k, law.fallback_stiffness)
 
     @wp.func
-    def shape_friction(c: ContactInput, law: ContactLaw, shape: int) -> wp.float64:
+    def shape_friction(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int) -> wp.float64:
         mu = wp.float64(-1.0)
         if shape >= 0:
             mu = wp.float64(c.shape_mu[shape])
         return wp.where(mu >= wp.float64(0.0), mu, law.fallback_mu)
 
     @wp.func
-    def shape_dissipation(c: ContactInput, law: ContactLaw, shape: int) -> wp.float64:
+    def shape_dissipation(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int) -> wp.float64:
         tau = wp.float64(-1.0)
         if shape >= 0:
             tau = wp.float64(c.shape_tau[shape])
@@ -295,12 +295,12 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def prepare_contact(
-        layout: Layout,
-        p: JointParameters,
-        c: ContactInput,
-        law: ContactLaw,
-        d: FreeMotion,
-        out: Contacts,
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        c: wp.ref[ContactInput],
+        law: wp.ref[ContactLaw],
+        d: wp.ref[FreeMotion],
+        out: wp.ref[Contacts],
         row: int,
         i: int,
         h: wp.float64,
@@ -383,11 +383,11 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def prepare_distance(
-        layout: Layout,
-        p: JointParameters,
-        input: DofInput,
-        d: FreeMotion,
-        out: Contacts,
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        input: wp.ref[DofInput],
+        d: wp.ref[FreeMotion],
+        out: wp.ref[Contacts],
         b: int,
         upper: bool,
         row: int,
@@ -470,7 +470,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def position_error(
-        layout: Layout, p: JointParameters, input: DofInput, q: wp.array(dtype=wp.float64), e: int
+        layout: wp.ref[Layout], p: wp.ref[JointParameters], input: wp.ref[DofInput], q: wp.array(dtype=wp.float64), e: int
     ) -> wp.float64:
         """Target minus position of one dof; for a ball joint the rotation vector that leads to the target, in F."""
         coordinate = layout.dof_coord[e]
@@ -498,12 +498,12 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def prepare_dof(
-        layout: Layout,
-        p: JointParameters,
-        input: DofInput,
-        law: ContactLaw,
-        d: FreeMotion,
-        t: Terms,
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        input: wp.ref[DofInput],
+        law: wp.ref[ContactLaw],
+        d: wp.ref[FreeMotion],
+        t: wp.ref[Terms],
         q: wp.array(dtype=wp.float64),
         e: int,
         h64: wp.float64,
@@ -567,7 +567,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         t.kind[e] = terms
 
     @wp.func
-    def list_by_body(layout: Layout, out: Contacts, world: int):
+    def list_by_body(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):
         """Rows of each body, and which subtrees have any: a counting sort in row order."""
         first_body = layout.world_body[world]
         last_body = layout.world_body[world + 1]
@@ -598,7 +598,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
                     out.body_count[b] = out.body_count[b] + 1
 
     @wp.func
-    def widen_rows(layout: Layout, out: Contacts, world: int):
+    def widen_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):
         """Hessian rows: the subtree of a dof, and to the left of it what contacts between moving bodies couple it with."""
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]

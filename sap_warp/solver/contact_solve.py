@@ -86,17 +86,17 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
     block_sum = make_block_sum(vec3)
 
     @wp.func
-    def column_w(d: FreeMotion, e: int) -> vec3:
+    def column_w(d: wp.ref[FreeMotion], e: int) -> vec3:
         s = d.Sw[e]
         return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
 
     @wp.func
-    def column_v(d: FreeMotion, e: int) -> vec3:
+    def column_v(d: wp.ref[FreeMotion], e: int) -> vec3:
         s = d.Sv[e]
         return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
 
     @wp.func
-    def diagonal(layout: Layout, d: FreeMotion, e: int) -> scalar:
+    def diagonal(layout: wp.ref[Layout], d: wp.ref[FreeMotion], e: int) -> scalar:
         return scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
 
     @wp.func
@@ -106,10 +106,10 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
 
     @wp.func
     def relative_velocities(
-        layout: Layout,
-        d: FreeMotion,
-        c: Contacts,
-        s: Solve,
+        layout: wp.ref[Layout],
+        d: wp.ref[FreeMotion],
+        c: wp.ref[Contacts],
+        s: wp.ref[Solve],
         world: int,
         v: wp.array(dtype=scalar),
         out: wp.array(dtype=vec3),
@@ -145,7 +145,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         barrier()
 
     @wp.func
-    def start_at(layout: Layout, d: FreeMotion, c: Contacts, s: Solve, world: int):
+    def start_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
         """Everything that follows from s.v."""
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
@@ -163,7 +163,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         relative_velocities(layout, d, c, s, world, s.v, c.vc)
 
     @wp.func
-    def gather_contacts(d: FreeMotion, c: Contacts, s: Solve, b: int):
+    def gather_contacts(d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
         """Wrench and stiffness that the rows of one body exert on it, about its tree's reference point."""
         fw = vec3()
         fv = vec3()
@@ -195,7 +195,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         s.K_vv[b] = K_vv
 
     @wp.func
-    def accumulate(layout: Layout, d: FreeMotion, c: Contacts, s: Solve, world: int):
+    def accumulate(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
         """Wrenches and stiffnesses of all subtrees, leaves to root."""
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]
@@ -217,7 +217,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
             barrier()
 
     @wp.func
-    def gradient(layout: Layout, d: FreeMotion, c: Contacts, t: Terms, s: Solve, world: int, h: scalar) -> vec3:
+    def gradient(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], world: int, h: scalar) -> vec3:
         """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
@@ -237,7 +237,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         return block_sum(norms, s.scratch, world)
 
     @wp.func
-    def couple_pairs(layout: Layout, d: FreeMotion, c: Contacts, s: Solve, world: int):
+    def couple_pairs(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
         """Subtract X_a^T G X_b between the chains of two touching moving bodies; neighbouring rows of one pair are summed."""
         base = world * c.capacity
         last = base + c.count[world]
@@ -289,7 +289,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
                 row += 1
 
     @wp.func
-    def hessian(layout: Layout, d: FreeMotion, c: Contacts, t: Terms, s: Solve, world: int, h: scalar):
+    def hessian(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], world: int, h: scalar):
         """Fill s.H."""
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]

@@ -80,7 +80,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         return e
 
     @wp.func
-    def root_origin(p: JointParameters, joint: int, q: wp.array(dtype=wp.float64)) -> wp.vec3d:
+    def root_origin(p: wp.ref[JointParameters], joint: int, q: wp.array(dtype=wp.float64)) -> wp.vec3d:
         """World position of a root body's origin, in fp64 whatever the stage's precision."""
         X = to_transform_64(p.joint_X_p[joint]) * joint_transform_64(p, joint, q)
         X = X * wp.transform_inverse(to_transform_64(p.joint_X_c[joint]))
@@ -88,7 +88,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
 
     @wp.func
     def place_body(
-        layout: Layout, p: JointParameters, d: Data, b: int, gravity: wp.vec3f, q: wp.array(dtype=wp.float64)
+        layout: wp.ref[Layout], p: wp.ref[JointParameters], d: wp.ref[Data], b: int, gravity: wp.vec3f, q: wp.array(dtype=wp.float64)
     ):
         """Pose, motion columns, velocity and bias acceleration of one body, from those of its parent."""
         joint = layout.body_joint[b]
@@ -185,7 +185,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
 
     @wp.func
     def body_dynamics(
-        layout: Layout, p: JointParameters, d: Data, b: int, body_f: wp.array(dtype=wp.spatial_vectord)
+        layout: wp.ref[Layout], p: wp.ref[JointParameters], d: wp.ref[Data], b: int, body_f: wp.array(dtype=wp.spatial_vectord)
     ):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
         body = layout.body_newton[b]

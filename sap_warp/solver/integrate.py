@@ -60,7 +60,7 @@ def make_integrate_kernel(state: Types):
 
     @wp.func
     def advance_joint(
-        p: JointParameters,
+        p: wp.ref[JointParameters],
         joint: int,
         h: F,
         mode: int,
@@ -106,7 +106,7 @@ def make_integrate_kernel(state: Types):
 
     @wp.func
     def place_body(
-        layout: Layout, p: JointParameters, m: BodyMotion, b: int, q: wp.array(dtype=F), v: wp.array(dtype=F)
+        layout: wp.ref[Layout], p: wp.ref[JointParameters], m: wp.ref[BodyMotion], b: int, q: wp.array(dtype=F), v: wp.array(dtype=F)
     ):
         """Pose and velocity of one body from those of its parent."""
         joint = layout.body_joint[b]

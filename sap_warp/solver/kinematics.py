@@ -72,7 +72,7 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         return wp.normalize(quat(scalar(q[i]), scalar(q[i + 1]), scalar(q[i + 2]), scalar(q[i + 3])))
 
     @wp.func
-    def unit_axis(p: JointParameters, dof: int) -> vec3:
+    def unit_axis(p: wp.ref[JointParameters], dof: int) -> vec3:
         return wp.normalize(to_vec3(p.joint_axis[dof]))
 
     @wp.func
@@ -80,7 +80,7 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         return kind == FREE or kind == DISTANCE
 
     @wp.func
-    def joint_transform(p: JointParameters, joint: int, q: wp.array(dtype=wp.float64)) -> transform:
+    def joint_transform(p: wp.ref[JointParameters], joint: int, q: wp.array(dtype=wp.float64)) -> transform:
         """X_FM at joint_q. Angular d6 axes follow one another: each is carried by the rotations before it."""
         kind = p.joint_type[joint]
         iq = p.joint_q_start[joint]
@@ -102,7 +102,7 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         return transform(x, r)
 
     @wp.func
-    def com_offset_in_F(p: JointParameters, joint: int, body: int, q: wp.array(dtype=wp.float64)) -> vec3:
+    def com_offset_in_F(p: wp.ref[JointParameters], joint: int, body: int, q: wp.array(dtype=wp.float64)) -> vec3:
         """Vector from the origin of a floating body to its centre of mass, in F: the r of the boundary formulas."""
         r_FM = load_quat(q, p.joint_q_start[joint] + 3)
         r_BM = to_quat(wp.transform_get_rotation(p.joint_X_c[joint]))

@@ -78,7 +78,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         iterations: int
 
     @wp.func
-    def line_value(line: Line, c: Contacts, t: Terms, alpha: scalar, order: int) -> vec3:
+    def line_value(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], alpha: scalar, order: int) -> vec3:
         """phi, and for order 1 and 2 also phi' and phi'', at one trial step."""
         total = vec3()
         base = line.world * c.capacity
@@ -102,7 +102,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         )
 
     @wp.func
-    def monotone_decay(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+    def monotone_decay(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
         """Halve until the cost does not grow."""
         step = Step()
         step.alpha = scalar(-1.0)
@@ -123,7 +123,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         return step
 
     @wp.func
-    def armijo_decay(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+    def armijo_decay(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
         """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
         step = Step()
         step.alpha = scalar(-1.0)
@@ -162,7 +162,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         return step
 
     @wp.func
-    def exact_root(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+    def exact_root(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
         """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
         step = Step()
         step.alpha = scalar(1.0)
@@ -206,7 +206,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         return step
 
     @wp.func
-    def search(line: Line, c: Contacts, t: Terms, o: SearchOptions) -> Step:
+    def search(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
         if o.variant == MONOTONE_DECAY:
             return monotone_decay(line, c, t, o)
         if o.variant == ARMIJO_DECAY:

@@ -71,7 +71,7 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         return r
 
     @wp.func
-    def curvature_along(r: Projection, d: vec3, n: vec3, Rt: scalar, Rn: scalar) -> scalar:
+    def curvature_along(r: wp.ref[Projection], d: vec3, n: vec3, Rt: scalar, Rn: scalar) -> scalar:
         """d^T G d."""
         dn = wp.dot(n, d)
         if r.mode == STICTION:
@@ -83,7 +83,7 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         return scalar(0.0)
 
     @wp.func
-    def curvature(r: Projection, n: vec3, Rt: scalar, Rn: scalar) -> mat33:
+    def curvature(r: wp.ref[Projection], n: vec3, Rt: scalar, Rn: scalar) -> mat33:
         """G in world axes."""
         if r.mode == STICTION:
             return wp.identity(n=3, dtype=scalar) * (scalar(1.0) / Rt) + wp.outer(n, n) * (

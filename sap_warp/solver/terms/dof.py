@@ -43,7 +43,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         count: wp.array(dtype=wp.int32)  # by world
 
     @wp.func
-    def evaluate(t: DofTerms, e: int, v: scalar, h: scalar) -> vec3:
+    def evaluate(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
         """Cost, derivative and second derivative of all terms of dof e at velocity v."""
         kind = t.kind[e]
         total = vec3()
