@@ -42,9 +42,8 @@ _DOT = """
     };
 """
 
-# Column by column: the rows of a column are independent, so the lanes share them; one barrier per column.
-# `next` leads from a row to the next one that can have an entry in the column: the chain to the root while rows are
-# subtrees (coupled == 0), else simply the following row.
+# Column by column: the rows of a column are independent, so the lanes share them; one barrier per column. While rows are
+# subtrees (coupled == 0) the rows of column j are the dofs above j, else every later row that reaches back to j.
 _FACTOR = (
     """
     typedef SCALAR T;
@@ -54,25 +53,32 @@ _FACTOR = (
     const int lane = WP_TILE_THREAD_IDX;
     const int lanes = WP_TILE_BLOCK_DIM;
     const int* fst = first.data;
-    const int* nxt = next.data;
+    const int* row_adr = adr.data;
     const int end = start + count;
     int ok = 1;
     for (int j = start; j < end; ++j) {
         const int fj = fst[j];
-        T* Lj = matrix.data + adr.data[j] - fj;
+        T* Lj = matrix.data + row_adr[j] - fj;
         const T pivot = Lj[j] - dot(Lj + fj, Lj + fj, j - fj);
         if (!(pivot > T(0)) || pivot > T(MAXIMUM)) { ok = 0; break; }
         const T inv = T(1) / sqrt(pivot);
-        int i = coupled ? j + 1 : nxt[j];
-        for (int skip = 0; skip < lane && i >= 0 && i < end; ++skip) i = coupled ? i + 1 : nxt[i];
-        while (i >= 0 && i < end) {
-            const int fi = fst[i];
-            if (fi <= j) {
-                T* Li = matrix.data + adr.data[i] - fi;
-                const int m = fi > fj ? fi : fj;
-                Li[j] = (Li[j] - dot(Li + m, Lj + m, j - m)) * inv;
+        if (coupled) {
+            for (int i = j + 1 + lane; i < end; i += lanes) {
+                const int fi = fst[i];
+                if (fi <= j) {
+                    T* Li = matrix.data + row_adr[i] - fi;
+                    const int m = fi > fj ? fi : fj;
+                    Li[j] = (Li[j] - dot(Li + m, Lj + m, j - m)) * inv;
+                }
             }
-            for (int skip = 0; skip < lanes && i >= 0 && i < end; ++skip) i = coupled ? i + 1 : nxt[i];
+        } else {
+            const int* rows = above.data + above_start.data[j];
+            const int n = above_start.data[j + 1] - above_start.data[j];
+            for (int k = lane; k < n; k += lanes) {
+                const int i = rows[k];
+                T* Li = matrix.data + row_adr[i] - fst[i];
+                Li[j] = (Li[j] - dot(Li + fj, Lj + fj, j - fj)) * inv;
+            }
         }
         WP_TILE_SYNC();
         if (lane == 0) Lj[j] = inv;
@@ -87,25 +93,26 @@ _SOLVE = """
     const int lane = WP_TILE_THREAD_IDX;
     const int lanes = WP_TILE_BLOCK_DIM;
     const int* fst = first.data;
-    const int* nxt = next.data;
+    const int* row_adr = adr.data;
     const int end = start + count;
     T* v = x.data;
     for (int j = start; j < end; ++j) {
-        const T y = v[j] * matrix.data[adr.data[j] + j - fst[j]];
+        const T y = v[j] * matrix.data[row_adr[j] + j - fst[j]];
         WP_TILE_SYNC();
         if (lane == 0) v[j] = y;
-        int i = coupled ? j + 1 : nxt[j];
-        for (int skip = 0; skip < lane && i >= 0 && i < end; ++skip) i = coupled ? i + 1 : nxt[i];
-        while (i >= 0 && i < end) {
-            const int fi = fst[i];
-            if (fi <= j) v[i] -= matrix.data[adr.data[i] + j - fi] * y;
-            for (int skip = 0; skip < lanes && i >= 0 && i < end; ++skip) i = coupled ? i + 1 : nxt[i];
+        if (coupled) {
+            for (int i = j + 1 + lane; i < end; i += lanes)
+                if (fst[i] <= j) v[i] -= matrix.data[row_adr[i] + j - fst[i]] * y;
+        } else {
+            const int* rows = above.data + above_start.data[j];
+            const int n = above_start.data[j + 1] - above_start.data[j];
+            for (int k = lane; k < n; k += lanes) v[rows[k]] -= matrix.data[row_adr[rows[k]] + j - fst[rows[k]]] * y;
         }
         WP_TILE_SYNC();
     }
     for (int j = end - 1; j >= start; --j) {
         const int fj = fst[j];
-        const T* Lj = matrix.data + adr.data[j] - fj;
+        const T* Lj = matrix.data + row_adr[j] - fj;
         const T y = v[j] * Lj[j];
         WP_TILE_SYNC();
         if (lane == 0) v[j] = y;
@@ -114,37 +121,71 @@ _SOLVE = """
     }
 """
 
-# y = A x with A in packed tree rows: own row by a contiguous sum, the rows above by walking the chain to the root.
-_MULTIPLY = (
-    """
+# y = A x with A in packed tree rows: the own row is contiguous, then one entry from each row above.
+_MULTIPLY = """
     typedef SCALAR T;
     typedef SCALAR_X X;
     const int lane = WP_TILE_THREAD_IDX;
     const int lanes = WP_TILE_BLOCK_DIM;
     const int* fst = first.data;
-    const int* nxt = next.data;
+    const int* row_adr = adr.data;
     const int end = start + count;
     const T* a = matrix.data;
     const X* v = x.data;
     for (int j = start + lane; j < end; j += lanes) {
         const int fj = fst[j];
-        const T* Aj = a + adr.data[j] - fj;
-        X s = 0;
-        for (int k = fj; k <= j; ++k) s += X(Aj[k]) * v[k];
-        for (int i = nxt[j]; i >= 0; i = nxt[i]) s += X(a[adr.data[i] + j - fst[i]]) * v[i];
-        y.data[j] = s;
+        const T* Aj = a + row_adr[j] - fj;
+        X s0 = 0, s1 = 0;
+        int k = fj;
+        for (; k + 2 <= j + 1; k += 2) { s0 += X(Aj[k]) * v[k]; s1 += X(Aj[k + 1]) * v[k + 1]; }
+        if (k == j) s0 += X(Aj[j]) * v[j];
+        const int* rows = above.data + above_start.data[j];
+        const int n = above_start.data[j + 1] - above_start.data[j];
+        for (k = 0; k < n; ++k) {
+            const X term = X(a[row_adr[rows[k]] + j - fst[rows[k]]]) * v[rows[k]];
+            if (k & 1) s1 += term; else s0 += term;
+        }
+        y.data[j] = s0 + s1;
     }
     WP_TILE_SYNC();
 """
-)
+
+_COPY = """
+    const int lane = WP_TILE_THREAD_IDX;
+    const int lanes = WP_TILE_BLOCK_DIM;
+    const SCALAR_X* __restrict__ from = source.data + source_start;
+    SCALAR* __restrict__ to = target.data + target_start;
+    for (int i = lane; i < count; i += lanes) to[i] = SCALAR(from[i]);
+"""
+
+_ADD_COLUMN = """
+    typedef SCALAR T;
+    typedef SCALAR_X X;
+    typedef SCALAR_F F;
+    const int* fst = first.data;
+    const int* row_adr = adr.data;
+    const X* w = reinterpret_cast<const X*>(Sw.data);
+    const X* u = reinterpret_cast<const X*>(Sv.data);
+    const F f0 = Fw[0], f1 = Fw[1], f2 = Fw[2], f3 = Fv[0], f4 = Fv[1], f5 = Fv[2];
+    const int* rows = above.data + above_start.data[e];
+    const int n = above_start.data[e + 1] - above_start.data[e];
+    for (int k = -1; k < n; ++k) {
+        const int i = k < 0 ? e : rows[k];
+        const X* a = w + 3 * i;
+        const X* b = u + 3 * i;
+        const F s = (F(a[0]) * f0 + F(a[1]) * f1 + F(a[2]) * f2) + (F(b[0]) * f3 + F(b[1]) * f4 + F(b[2]) * f5);
+        T* target = matrix.data + row_adr[i] + e - fst[i];
+        *target = accumulate ? *target + T(s) : T(s);
+    }
+"""
 
 
 @functools.cache
 def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
     """Factorization and solve on packed rows for one precision.
 
-    ``factor(matrix, first, adr, next, start, count, coupled) -> int`` factors in place and returns 0 if a pivot is
-    not positive or not finite. ``solve(matrix, first, adr, next, start, count, coupled, x)`` overwrites x with the
+    ``factor(matrix, first, adr, above, above_start, start, count, coupled) -> int`` factors in place and returns 0 if a pivot is
+    not positive or not finite. ``solve(matrix, first, adr, above, above_start, start, count, coupled, x)`` overwrites x with the
     solution. ``native=False`` gives the plain Warp twins, which must be run with one lane.
     """
     scalar = types.scalar
@@ -160,7 +201,8 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
             matrix: wp.array(dtype=scalar),
             first: wp.array(dtype=wp.int32),
             adr: wp.array(dtype=wp.int32),
-            next: wp.array(dtype=wp.int32),
+            above: wp.array(dtype=wp.int32),
+            above_start: wp.array(dtype=wp.int32),
             start: int,
             count: int,
             coupled: int,
@@ -171,7 +213,8 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
             matrix: wp.array(dtype=scalar),
             first: wp.array(dtype=wp.int32),
             adr: wp.array(dtype=wp.int32),
-            next: wp.array(dtype=wp.int32),
+            above: wp.array(dtype=wp.int32),
+            above_start: wp.array(dtype=wp.int32),
             start: int,
             count: int,
             coupled: int,
@@ -185,7 +228,8 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
         matrix: wp.array(dtype=scalar),
         first: wp.array(dtype=wp.int32),
         adr: wp.array(dtype=wp.int32),
-        next: wp.array(dtype=wp.int32),
+        above: wp.array(dtype=wp.int32),
+        above_start: wp.array(dtype=wp.int32),
         start: int,
         count: int,
         coupled: int,
@@ -211,7 +255,8 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
         matrix: wp.array(dtype=scalar),
         first: wp.array(dtype=wp.int32),
         adr: wp.array(dtype=wp.int32),
-        next: wp.array(dtype=wp.int32),
+        above: wp.array(dtype=wp.int32),
+        above_start: wp.array(dtype=wp.int32),
         start: int,
         count: int,
         coupled: int,
@@ -236,7 +281,7 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
 
 @functools.cache
 def make_multiply(types: Types, vector_types: Types, native: bool = True):
-    """``multiply(matrix, first, adr, next, start, count, x, y)``: y = A x for a matrix in packed tree rows."""
+    """``multiply(matrix, first, adr, above, above_start, start, count, x, y)``: y = A x for a matrix in packed tree rows."""
     scalar, vector = types.scalar, vector_types.scalar
     if native:
         snippet = _MULTIPLY.replace("SCALAR_X", vector_types.c_name).replace("SCALAR", types.c_name)
@@ -246,7 +291,8 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
             matrix: wp.array(dtype=scalar),
             first: wp.array(dtype=wp.int32),
             adr: wp.array(dtype=wp.int32),
-            next: wp.array(dtype=wp.int32),
+            above: wp.array(dtype=wp.int32),
+            above_start: wp.array(dtype=wp.int32),
             start: int,
             count: int,
             x: wp.array(dtype=vector),
@@ -260,7 +306,8 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
         matrix: wp.array(dtype=scalar),
         first: wp.array(dtype=wp.int32),
         adr: wp.array(dtype=wp.int32),
-        next: wp.array(dtype=wp.int32),
+        above: wp.array(dtype=wp.int32),
+        above_start: wp.array(dtype=wp.int32),
         start: int,
         count: int,
         x: wp.array(dtype=vector),
@@ -270,14 +317,90 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
             s = vector(0.0)
             for k in range(first[j], j + 1):
                 s += vector(matrix[adr[j] + k - first[j]]) * x[k]
-            i = next[j]
-            while i >= 0:
+            for k in range(above_start[j], above_start[j + 1]):
+                i = above[k]
                 s += vector(matrix[adr[i] + j - first[i]]) * x[i]
-                i = next[i]
             y[j] = s
         barrier()
 
     return multiply_plain
+
+
+@functools.cache
+def make_add_column(types: Types, column_types: Types, force_types: Types | None = None, native: bool = True):
+    """``add_column(matrix, first, adr, above, above_start, e, Sw, Sv, Fw, Fv, accumulate)``: S_i . F for dof e and all above it.
+
+    The products are stored in (``accumulate`` 0) or added to (1) the packed rows of ``matrix``. ``types`` is the
+    matrix's precision, ``column_types`` that of S, ``force_types`` that of F and of the sum.
+    """
+    force_types = force_types or types
+    scalar, column, force = types.scalar, column_types.vec3, force_types.vec3
+    if native:
+        snippet = _ADD_COLUMN.replace("SCALAR_X", column_types.c_name).replace("SCALAR_F", force_types.c_name)
+        snippet = snippet.replace("SCALAR", types.c_name)
+
+        @wp.func_native(snippet)
+        def add_column(
+            matrix: wp.array(dtype=scalar),
+            first: wp.array(dtype=wp.int32),
+            adr: wp.array(dtype=wp.int32),
+            above: wp.array(dtype=wp.int32),
+            above_start: wp.array(dtype=wp.int32),
+            e: int,
+            Sw: wp.array(dtype=column),
+            Sv: wp.array(dtype=column),
+            Fw: force,
+            Fv: force,
+            accumulate: int,
+        ): ...
+
+        return add_column
+
+    F = force_types.scalar
+
+    @wp.func
+    def add_column_plain(
+        matrix: wp.array(dtype=scalar),
+        first: wp.array(dtype=wp.int32),
+        adr: wp.array(dtype=wp.int32),
+        above: wp.array(dtype=wp.int32),
+        above_start: wp.array(dtype=wp.int32),
+        e: int,
+        Sw: wp.array(dtype=column),
+        Sv: wp.array(dtype=column),
+        Fw: force,
+        Fv: force,
+        accumulate: int,
+    ):
+        for n in range(above_start[e] - 1, above_start[e + 1]):
+            i = wp.where(n < above_start[e], e, above[wp.max(n, above_start[e])])
+            s = F(0.0)
+            for k in range(3):
+                s += F(Sw[i][k]) * Fw[k] + F(Sv[i][k]) * Fv[k]
+            address = adr[i] + e - first[i]
+            if accumulate != 0:
+                matrix[address] = matrix[address] + scalar(s)
+            else:
+                matrix[address] = scalar(s)
+
+    return add_column_plain
+
+
+@functools.cache
+def make_copy(types: Types, source_types: Types):
+    """``copy(source, source_start, target, target_start, count)``: a contiguous copy that may change the precision."""
+    snippet = _COPY.replace("SCALAR_X", source_types.c_name).replace("SCALAR", types.c_name)
+
+    @wp.func_native(snippet)
+    def copy(
+        source: wp.array(dtype=source_types.scalar),
+        source_start: int,
+        target: wp.array(dtype=types.scalar),
+        target_start: int,
+        count: int,
+    ): ...
+
+    return copy
 
 
 @functools.cache

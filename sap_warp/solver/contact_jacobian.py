@@ -19,7 +19,7 @@ from ..precision import FP32, FP64, TYPES, Types
 from .block import barrier, lane
 from .contact_data import NO_BODY, make_contact_data
 from .free_motion import make_free_motion_data
-from .kinematics import BALL, DISTANCE, FREE, JointParameters, make_kinematics
+from .kinematics import BALL, DISTANCE, FREE, JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
 from .terms.dof import DRIVE, FRICTION, LIMIT, SPEED, make_dof_terms
@@ -135,6 +135,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     """
     FreeMotion = make_free_motion_data(pose, dynamics)
     Contacts = make_contact_data(types)
+    Link = make_link(weight)
     dof_terms = make_dof_terms(types)
     Terms = dof_terms.DofTerms
     gain_scale = make_drive_term(types).gain_scale
@@ -178,33 +179,20 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         return cast(point - o)
 
     @wp.func
-    def body_mobility(p: wp.ref[JointParameters], layout: wp.ref[Layout], d: wp.ref[FreeMotion], b: int, r: wvec3) -> wscalar:
+    def body_mobility(link: wp.ref[Link], d: wp.ref[FreeMotion], b: int, r: wvec3) -> wscalar:
         """Mean over three orthogonal directions of 1/m + (x x c)^T I^-1 (x x c), x the lever arm of the point."""
-        body = layout.body_newton[b]
         q = d.r[b]
-        com = p.body_com[body]
         p_B = d.p[b]
-        arm = wp.quat_rotate_inv(
-            wp.normalize(weight.quat(wscalar(q[0]), wscalar(q[1]), wscalar(q[2]), wscalar(q[3]))),
-            r - wvec3(wscalar(p_B[0]), wscalar(p_B[1]), wscalar(p_B[2])),
-        ) - wvec3(wscalar(com[0]), wscalar(com[1]), wscalar(com[2]))
-        I = p.body_inertia[body]
-        inverse = wp.inverse(
-            wmat33(
-                wscalar(I[0, 0]),
-                wscalar(I[0, 1]),
-                wscalar(I[0, 2]),
-                wscalar(I[1, 0]),
-                wscalar(I[1, 1]),
-                wscalar(I[1, 2]),
-                wscalar(I[2, 0]),
-                wscalar(I[2, 1]),
-                wscalar(I[2, 2]),
+        arm = (
+            wp.quat_rotate_inv(
+                weight.quat(wscalar(q[0]), wscalar(q[1]), wscalar(q[2]), wscalar(q[3])),
+                r - wvec3(wscalar(p_B[0]), wscalar(p_B[1]), wscalar(p_B[2])),
             )
+            - link.com
         )
         # sum over c of (x x c)(x x c)^T is |x|^2 1 - x x^T
-        spin = wp.dot(arm, arm) * wp.trace(inverse) - wp.dot(arm, inverse * arm)
-        return wscalar(1.0) / wscalar(p.body_mass[body]) + spin / wscalar(3.0)
+        spin = wp.dot(arm, arm) * wp.trace(link.inv_inertia) - wp.dot(arm, link.inv_inertia * arm)
+        return wscalar(1.0) / link.mass + spin / wscalar(3.0)
 
     @wp.func
     def jacobian_column(
@@ -296,7 +284,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     @wp.func
     def prepare_contact(
         layout: wp.ref[Layout],
-        p: wp.ref[JointParameters],
+        links: wp.array(dtype=Link),
         c: wp.ref[ContactInput],
         law: wp.ref[ContactLaw],
         d: wp.ref[FreeMotion],
@@ -360,9 +348,9 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         w = wscalar(0.0)
         if law.weight_mode == BODY_INERTIA:
             if a >= 0:
-                w += body_mobility(p, layout, d, a, r_a)
+                w += body_mobility(links[a], d, a, r_a)
             if b >= 0:
-                w += body_mobility(p, layout, d, b, r_b)
+                w += body_mobility(links[b], d, b, r_b)
         else:
             w = delassus_weight(layout, d, a, b, r_a, r_b, law.weight_mode != DIAG_DELASSUS, y)
         w64 = wp.max(wp.float64(w), wp.float64(wp.static(WEIGHT_FLOOR)))
@@ -628,6 +616,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     def contact_data(
         layout: Layout,
         p: JointParameters,
+        links: wp.array(dtype=Link),
         c: ContactInput,
         input: DofInput,
         law: ContactLaw,
@@ -673,10 +662,10 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         rows_before = out.count[world] - kept
         if law.weight_mode == BODY_INERTIA or law.weight_mode == DIAG_DELASSUS:
             for i in range(lane(), kept, wp.block_dim()):
-                prepare_contact(layout, p, c, law, d, out, base + rows_before + i, slot_in[first_slot + i], dt, y)
+                prepare_contact(layout, links, c, law, d, out, base + rows_before + i, slot_in[first_slot + i], dt, y)
         elif lane() == 0:  # the exact weight needs the world's one scratch column
             for i in range(kept):
-                prepare_contact(layout, p, c, law, d, out, base + rows_before + i, slot_in[first_slot + i], dt, y)
+                prepare_contact(layout, links, c, law, d, out, base + rows_before + i, slot_in[first_slot + i], dt, y)
         barrier()
         if lane() == 0:
             found_in[world] = 0  # ready for the next step's binning
@@ -695,7 +684,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 class SapContactJacobian:
     """Owns the contact rows and dof terms; `data` and `terms` can be read after a step."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, options: Any, free_motion: Any):
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, links: Links, options: Any, free_motion: Any):
         """Allocate everything once."""
         self.model, self.layout, self.sizes, self.parameters = model, layout, sizes, parameters
         self.free_motion = free_motion
@@ -725,6 +714,7 @@ class SapContactJacobian:
         exact = options.contact_weight_mode == "delassus"
         self._scratch = wp.zeros(sizes.dof_count if exact else 1, dtype=weight.vec3, device=device)
         self._law = _contact_law(options)
+        self._links = links.get(weight)[0]
         self._kernel = make_contact_kernel(
             free_motion.pose_types, contact_pose, free_motion.types, weight, self.types
         )
@@ -754,6 +744,7 @@ class SapContactJacobian:
             inputs=[
                 self.layout,
                 self.parameters,
+                self._links,
                 source,
                 self._dof_input(control),
                 self._law,

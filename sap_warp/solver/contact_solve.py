@@ -12,12 +12,13 @@ H lies in packed rows (`layout`), widened where contacts couple trees; its facto
 """
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import warp as wp
 
 from ..precision import TYPES, Types
-from .block import barrier, lane, make_block_sum, make_cholesky, make_multiply
+from .block import barrier, lane, make_add_column, make_block_sum, make_cholesky, make_copy, make_multiply
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
 from .layout import Layout, LayoutSizes
@@ -83,6 +84,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
     term = make_contact_term(types)
     project, curvature = term.project, term.curvature
     multiply = make_multiply(dynamics, types)
+    add_column, copy = make_add_column(linear, dynamics, types), make_copy(linear, dynamics)
     block_sum = make_block_sum(vec3)
 
     @wp.func
@@ -150,23 +152,37 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
         base = world * c.capacity
-        for e in range(first + lane(), last, wp.block_dim()):
-            s.dv[e] = scalar(d.v_star[e])
         for row in range(base + lane(), base + c.count[world], wp.block_dim()):
             c.dvc[row] = vec3()
-        barrier()
-        multiply(d.A, layout.dof_first, layout.dof_entry, layout.dof_parent, first, last - first, s.dv, s.A_v_star)
-        multiply(d.A, layout.dof_first, layout.dof_entry, layout.dof_parent, first, last - first, s.v, s.p)
+        # the guess is v0, where A (v - v*) is minus free motion's impulse
+        multiply(d.A, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, first, last - first, s.v, s.A_v_star)
         for e in range(first + lane(), last, wp.block_dim()):
-            s.p[e] = s.p[e] - s.A_v_star[e]
+            s.p[e] = -scalar(d.impulse[e])
+            s.A_v_star[e] = s.A_v_star[e] - s.p[e]
             s.dv[e] = scalar(0.0)
         relative_velocities(layout, d, c, s, world, s.v, c.vc)
 
     @wp.func
-    def gather_contacts(d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
-        """Wrench and stiffness that the rows of one body exert on it, about its tree's reference point."""
+    def gather_wrench(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
+        """Wrench that the rows of one body exert on it, about its tree's reference point."""
         fw = vec3()
         fv = vec3()
+        for i in range(c.body_start[b], c.body_start[b] + c.body_count[b]):
+            row = c.body_row[i] // 2
+            r = project(c.vc[row], c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            if r.mode != 0:
+                if c.body_row[i] % 2 == 1:
+                    fw += wp.cross(c.r_b[row], r.gamma)
+                    fv += r.gamma
+                else:
+                    fw -= wp.cross(c.r_a[row], r.gamma)
+                    fv -= r.gamma
+        s.fw[b] = fw
+        s.fv[b] = fv
+
+    @wp.func
+    def gather_stiffness(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
+        """6x6 stiffness X^T G X of the rows of one body, about its tree's reference point."""
         K_ww = mat33()
         K_wv = mat33()
         K_vv = mat33()
@@ -176,27 +192,21 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
             r = project(c.vc[row], n, c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
             if r.mode != 0:
                 arm = c.r_a[row]
-                gamma = -r.gamma
                 if c.body_row[i] % 2 == 1:
                     arm = c.r_b[row]
-                    gamma = r.gamma
-                fw += wp.cross(arm, gamma)
-                fv += gamma
                 G = curvature(r, n, c.Rt[row], c.Rn[row])
                 X = skew(arm)
                 XG = X * G
                 K_vv += G
                 K_wv += XG
                 K_ww -= XG * X
-        s.fw[b] = fw
-        s.fv[b] = fv
         s.K_ww[b] = K_ww
         s.K_wv[b] = K_wv
         s.K_vv[b] = K_vv
 
     @wp.func
-    def accumulate(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
-        """Wrenches and stiffnesses of all subtrees, leaves to root."""
+    def accumulate(layout: wp.ref[Layout], c: wp.ref[Contacts], s: wp.ref[Solve], world: int, stiffness: bool):
+        """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]
         for up in range(last_level - first_level):
@@ -204,16 +214,22 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
             for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
                 b = layout.level_body[i]
                 if c.body_active[b] != 0:
-                    gather_contacts(d, c, s, b)
                     child = layout.body_child[b]
-                    while child >= 0:
-                        if c.body_active[child] != 0:
-                            s.fw[b] = s.fw[b] + s.fw[child]
-                            s.fv[b] = s.fv[b] + s.fv[child]
-                            s.K_ww[b] = s.K_ww[b] + s.K_ww[child]
-                            s.K_wv[b] = s.K_wv[b] + s.K_wv[child]
-                            s.K_vv[b] = s.K_vv[b] + s.K_vv[child]
-                        child = layout.body_sibling[child]
+                    if stiffness:
+                        gather_stiffness(c, s, b)
+                        while child >= 0:
+                            if c.body_active[child] != 0:
+                                s.K_ww[b] = s.K_ww[b] + s.K_ww[child]
+                                s.K_wv[b] = s.K_wv[b] + s.K_wv[child]
+                                s.K_vv[b] = s.K_vv[b] + s.K_vv[child]
+                            child = layout.body_sibling[child]
+                    else:
+                        gather_wrench(c, s, b)
+                        while child >= 0:
+                            if c.body_active[child] != 0:
+                                s.fw[b] = s.fw[b] + s.fw[child]
+                                s.fv[b] = s.fv[b] + s.fv[child]
+                            child = layout.body_sibling[child]
             barrier()
 
     @wp.func
@@ -221,6 +237,7 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
+        accumulate(layout, c, s, world, False)
         norms = vec3()
         for e in range(first + lane(), last, wp.block_dim()):
             b = layout.dof_body[e]
@@ -294,15 +311,18 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
         coupled = c.coupled[world]
-        for e in range(first + lane(), last, wp.block_dim()):
-            source = layout.dof_entry[e]
-            target = c.hessian_entry[e]
-            if coupled != 0:
-                for k in range(layout.dof_first[e] - c.hessian_first[e]):
+        accumulate(layout, c, s, world, True)
+        if coupled == 0:  # the rows of H are the rows of A
+            start = layout.world_entry[world]
+            copy(d.A, start, s.H, layout.world_hessian[world], layout.world_entry[world + 1] - start)
+        else:
+            for e in range(first + lane(), last, wp.block_dim()):
+                target = c.hessian_entry[e]
+                width = layout.dof_first[e] - c.hessian_first[e]
+                for k in range(width):
                     s.H[target + k] = lscalar(0.0)
-                target += layout.dof_first[e] - c.hessian_first[e]
-            for k in range(e - layout.dof_first[e] + 1):
-                s.H[target + k] = lscalar(d.A[source + k])
+                for k in range(e - layout.dof_first[e] + 1):
+                    s.H[target + width + k] = lscalar(d.A[layout.dof_entry[e] + k])
         barrier()
         for e in range(first + lane(), last, wp.block_dim()):
             b = layout.dof_body[e]
@@ -311,19 +331,13 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
                 u = column_v(d, e)
                 Fw = s.K_ww[b] * w + s.K_wv[b] * u
                 Fv = wp.transpose(s.K_wv[b]) * w + s.K_vv[b] * u
-                j = e
-                while j >= 0:
-                    k = c.hessian_entry[j] + e - c.hessian_first[j]
-                    s.H[k] = s.H[k] + lscalar(wp.dot(column_w(d, j), Fw) + wp.dot(column_v(d, j), Fv))
-                    j = layout.dof_parent[j]
+                add_column(s.H, c.hessian_first, c.hessian_entry, layout.dof_above, layout.dof_above_start, e, d.Sw, d.Sv, Fw, Fv, 1)
             if t.kind[e] != 0:
                 k = c.hessian_entry[e] + e - c.hessian_first[e]
                 s.H[k] = s.H[k] + lscalar(evaluate(t, e, s.v[e], h)[2])
         barrier()
         if coupled != 0:
             couple_pairs(layout, d, c, s, world)
-
-    from types import SimpleNamespace
 
     return SimpleNamespace(
         FreeMotion=FreeMotion,
@@ -332,7 +346,6 @@ def make_solve_functions(dynamics: Types, types: Types, linear: Types, pose: Typ
         Solve=Solve,
         start_at=start_at,
         relative_velocities=relative_velocities,
-        accumulate=accumulate,
         gradient=gradient,
         hessian=hessian,
         multiply=multiply,
@@ -345,13 +358,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     """The kernel of the stage."""
     F = make_solve_functions(dynamics, types, linear, pose)
     FreeMotion, Contacts, Terms, Solve = F.FreeMotion, F.Contacts, F.Terms, F.Solve
-    start_at, relative_velocities, accumulate, gradient, hessian = (
-        F.start_at,
-        F.relative_velocities,
-        F.accumulate,
-        F.gradient,
-        F.hessian,
-    )
+    start_at, relative_velocities, gradient, hessian = F.start_at, F.relative_velocities, F.gradient, F.hessian
     multiply, block_sum = F.multiply, F.block_sum
     line_search = make_line_search(types)
     Line, line_value, search = line_search.Line, line_search.line_value, line_search.search
@@ -414,7 +421,6 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             line.cost = line_value(line, c, t, scalar(0.0), 0)[0]
             running = bool(True)
             while running:
-                accumulate(layout, d, c, s, world)
                 norms = gradient(layout, d, c, t, s, world, h)
                 scale = wp.sqrt(wp.max(norms[1], norms[2]))
                 size = wp.sqrt(norms[0])
@@ -429,20 +435,20 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     break
                 hessian(layout, d, c, t, s, world, h)
                 coupled = c.coupled[world]
-                if factor(s.H, c.hessian_first, c.hessian_entry, layout.dof_parent, first, count, coupled) == 0:
+                if factor(s.H, c.hessian_first, c.hessian_entry, layout.dof_above, layout.dof_above_start, first, count, coupled) == 0:
                     state = FACTORIZATION_FAILED
                     break
                 for e in range(first + lane(), last, wp.block_dim()):
                     s.direction[e] = lscalar(-s.gradient[e])
                 barrier()
                 solve(
-                    s.H, c.hessian_first, c.hessian_entry, layout.dof_parent, first, count, coupled, s.direction
+                    s.H, c.hessian_first, c.hessian_entry, layout.dof_above, layout.dof_above_start, first, count, coupled, s.direction
                 )
                 for e in range(first + lane(), last, wp.block_dim()):
                     s.dv[e] = scalar(s.direction[e])
                 barrier()
                 multiply(
-                    d.A, layout.dof_first, layout.dof_entry, layout.dof_parent, first, count, s.dv, s.A_dv
+                    d.A, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, first, count, s.dv, s.A_dv
                 )
                 relative_velocities(layout, d, c, s, world, s.dv, c.dvc)
                 slopes = vec3()

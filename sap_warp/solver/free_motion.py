@@ -15,8 +15,8 @@ from typing import Any
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
-from .block import barrier, lane, make_cholesky
-from .kinematics import BALL, FIXED, JointParameters, make_kinematics
+from .block import barrier, lane, make_add_column, make_cholesky, make_copy
+from .kinematics import BALL, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .status import FREE_MOTION_FAILED
 
@@ -37,6 +37,7 @@ def make_free_motion_data(pose: Types, types: Types):
         Sv: wp.array(dtype=vec3)  # motion column, velocity at o
         v0: wp.array(dtype=wp.float64)  # incoming velocity, sap order
         v_star: wp.array(dtype=scalar)  # unconstrained velocity
+        impulse: wp.array(dtype=scalar)  # A (v* - v0) [N s or N m s]
         # packed rows
         A: wp.array(dtype=scalar)
         A_factor: wp.array(dtype=scalar)
@@ -60,12 +61,12 @@ def make_free_motion_data(pose: Types, types: Types):
 def make_free_motion_kernel(pose: Types, types: Types):
     """The kernel of the stage: one block per world."""
     Data = make_free_motion_data(pose, types)
-    K, K64 = make_kinematics(pose), make_kinematics(FP64)
-    to_vec3, to_quat, to_transform, unit_axis = K.to_vec3, K.to_quat, K.to_transform, K.unit_axis
-    is_floating, joint_transform = K.is_floating, K.joint_transform
-    to_vec3_64, to_transform_64, joint_transform_64 = K64.to_vec3, K64.to_transform, K64.joint_transform
+    Link = make_link(pose)
+    K = make_kinematics(pose)
+    is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
     cholesky = make_cholesky(types)
     factor, solve = cholesky.factor, cholesky.solve
+    add_column, copy = make_add_column(types, types), make_copy(types, types)
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     pose_vec3 = pose.vec3
 
@@ -80,24 +81,36 @@ def make_free_motion_kernel(pose: Types, types: Types):
         return e
 
     @wp.func
-    def root_origin(p: wp.ref[JointParameters], joint: int, q: wp.array(dtype=wp.float64)) -> wp.vec3d:
-        """World position of a root body's origin, in fp64 whatever the stage's precision."""
-        X = to_transform_64(p.joint_X_p[joint]) * joint_transform_64(p, joint, q)
-        X = X * wp.transform_inverse(to_transform_64(p.joint_X_c[joint]))
-        return wp.transform_get_translation(X)
+    def root_origin(
+        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), arm: pose_vec3, q: wp.array(dtype=wp.float64)
+    ) -> wp.vec3d:
+        """World position of a root body's origin: its possibly large translation is added up in fp64."""
+        x = wp.vec3d()
+        if is_floating(link.kind):
+            x = wp.vec3d(q[link.q_start], q[link.q_start + 1], q[link.q_start + 2])
+        elif link.kind != BALL:
+            for i in range(link.linear):
+                a = axis[link.dof + i]
+                x += wp.vec3d(wp.float64(a[0]), wp.float64(a[1]), wp.float64(a[2])) * q[link.q_start + i]
+        r = link.r_PF
+        r64 = wp.normalize(wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3])))
+        p = link.p_PF
+        o = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + wp.quat_rotate(r64, x)
+        return o - wp.vec3d(wp.float64(arm[0]), wp.float64(arm[1]), wp.float64(arm[2]))
 
     @wp.func
     def place_body(
-        layout: wp.ref[Layout], p: wp.ref[JointParameters], d: wp.ref[Data], b: int, gravity: wp.vec3f, q: wp.array(dtype=wp.float64)
+        link: wp.ref[Link],
+        axis: wp.array(dtype=pose_vec3),
+        d: wp.ref[Data],
+        b: int,
+        gravity: wp.vec3f,
+        q: wp.array(dtype=wp.float64),
     ):
         """Pose, motion columns, velocity and bias acceleration of one body, from those of its parent."""
-        joint = layout.body_joint[b]
-        parent = layout.body_parent[b]
-        kind = p.joint_type[joint]
-        X_PF = to_transform(p.joint_X_p[joint])
-        X_BM = to_transform(p.joint_X_c[joint])
-        X_FM = joint_transform(p, joint, q)
-        r_WF = wp.transform_get_rotation(X_PF)
+        parent = link.parent
+        kind = link.kind
+        r_WF = link.r_PF
         Vw = vec3()
         Vv = vec3()
         aw = vec3()
@@ -105,24 +118,31 @@ def make_free_motion_kernel(pose: Types, types: Types):
         p_F = pose_vec3()
         if parent >= 0:
             r_WF = d.r[parent] * r_WF
-            p_F = d.p[parent] + wp.quat_rotate(d.r[parent], wp.transform_get_translation(X_PF))
+            p_F = d.p[parent] + wp.quat_rotate(d.r[parent], link.p_PF)
             Vw = d.Vw[parent]
             Vv = d.Vv[parent]
             aw = d.aw[parent]
             av = d.av[parent]
-        r_WB = wp.normalize(r_WF * wp.transform_get_rotation(X_FM) * wp.quat_inverse(wp.transform_get_rotation(X_BM)))
-        arm = wp.quat_rotate(r_WB, wp.transform_get_translation(X_BM))  # from the body origin to M
-        p_M = p_F + wp.quat_rotate(r_WF, wp.transform_get_translation(X_FM))
-        if parent < 0:  # o is this body's origin
-            p_F = p_F - p_M + arm
-            p_M = arm
-            d.origin[b] = root_origin(p, joint, q)
+        # angular axes of a scalar joint follow one another: each is carried by the rotations before it
+        e = link.dof
+        r_WM = r_WF
+        if is_floating(kind) or kind == BALL:
+            r_WM = r_WF * joint_rotation(link, axis, q)
+        else:
+            for i in range(link.linear, link.dof_count):
+                d.Sw[e + i] = cast(wp.quat_rotate(r_WM, axis[e + i]))
+                r_WM = r_WM * wp.quat_from_axis_angle(axis[e + i], pose.scalar(q[link.q_start + i]))
+        r_WB = wp.normalize(r_WM * link.r_MB)
+        arm = wp.quat_rotate(r_WB, link.p_BM)  # from the body origin to M
+        p_M = arm  # the reference point o is the root body's origin
+        if parent >= 0:
+            p_M = p_F + wp.quat_rotate(r_WF, joint_translation(link, axis, q))
+        else:
+            d.origin[b] = root_origin(link, axis, arm, q)
         p_B = p_M - arm
 
-        e = layout.body_dof[b]
         if is_floating(kind):
             Vw_parent = Vw
-            Vv_parent = Vv
             w_rel = vec3()
             u_rel = vec3()
             c = cast(p_B)
@@ -154,22 +174,17 @@ def make_free_motion_kernel(pose: Types, types: Types):
             av += wp.cross(Vw, u_rel) + wp.cross(Vv, w_rel)
             Vw += w_rel
             Vv += u_rel
-        elif kind != FIXED:
-            iq = p.joint_q_start[joint]
-            iv = p.joint_qd_start[joint]
-            linear = p.joint_dof_dim[joint, 0]
+        else:
             c = cast(p_M)
-            turned = r_WF
-            for i in range(layout.body_dof_count[b]):
-                axis = unit_axis(p, iv + i)
-                a = cast(wp.quat_rotate(turned, axis))
+            for i in range(link.dof_count):
                 sw = vec3()
-                sv = a
-                if i >= linear:  # each angular axis is carried by the rotations before it
-                    sw = a
-                    sv = wp.cross(c, a)
-                    turned = turned * wp.quat_from_axis_angle(axis, pose.scalar(q[iq + i]))
-                d.Sw[e + i] = sw
+                sv = vec3()
+                if i < link.linear:
+                    sv = cast(wp.quat_rotate(r_WF, axis[e + i]))
+                    d.Sw[e + i] = sw
+                else:
+                    sw = d.Sw[e + i]
+                    sv = wp.cross(c, sw)
                 d.Sv[e + i] = sv
                 rate = scalar(d.v0[e + i])
                 aw += wp.cross(Vw, sw) * rate
@@ -185,37 +200,26 @@ def make_free_motion_kernel(pose: Types, types: Types):
 
     @wp.func
     def body_dynamics(
-        layout: wp.ref[Layout], p: wp.ref[JointParameters], d: wp.ref[Data], b: int, body_f: wp.array(dtype=wp.spatial_vectord)
+        link: wp.ref[Link], d: wp.ref[Data], b: int, body_f: wp.array(dtype=wp.spatial_vectord)
     ):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
-        body = layout.body_newton[b]
         r = d.r[b]
         R = wp.quat_to_matrix(quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])))
-        c_B = p.body_com[body]
         p_B = cast(d.p[b])
-        c = p_B + R * vec3(scalar(c_B[0]), scalar(c_B[1]), scalar(c_B[2]))
-        m = scalar(p.body_mass[body])
-        I_B = p.body_inertia[body]
-        I_C = mat33(
-            scalar(I_B[0, 0]),
-            scalar(I_B[0, 1]),
-            scalar(I_B[0, 2]),
-            scalar(I_B[1, 0]),
-            scalar(I_B[1, 1]),
-            scalar(I_B[1, 2]),
-            scalar(I_B[2, 0]),
-            scalar(I_B[2, 1]),
-            scalar(I_B[2, 2]),
-        )
+        c = p_B + R * cast(link.com)
+        m = scalar(link.mass)
         mc = m * c
-        inertia = R * I_C * wp.transpose(R) + (wp.dot(mc, c) * wp.identity(n=3, dtype=scalar) - wp.outer(mc, c))
+        spread = wp.dot(mc, c)
+        inertia = R * mat33(link.inertia) * wp.transpose(R) - wp.outer(mc, c)
+        for i in range(3):
+            inertia[i, i] = inertia[i, i] + spread
         Vw = d.Vw[b]
         Vv = d.Vv[b]
         aw = d.aw[b]
         av = d.av[b]
         hw = inertia * Vw + wp.cross(mc, Vv)
         hv = m * Vv - wp.cross(mc, Vw)
-        residual = body_f[body]
+        residual = body_f[link.body]
         moment = vec3(scalar(residual[0]), scalar(residual[1]), scalar(residual[2]))
         force = vec3(scalar(residual[3]), scalar(residual[4]), scalar(residual[5]))
         d.m[b] = m
@@ -227,7 +231,8 @@ def make_free_motion_kernel(pose: Types, types: Types):
     @wp.kernel(module="unique", enable_backward=False)
     def free_motion(
         layout: Layout,
-        p: JointParameters,
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose_vec3),
         gravity_in: wp.array(dtype=wp.vec3f),
         armature_in: wp.array(dtype=wp.float32),
         damping_in: wp.array(dtype=wp.float32),
@@ -252,8 +257,8 @@ def make_free_motion_kernel(pose: Types, types: Types):
         for level in range(first_level, last_level):
             for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
                 b = layout.level_body[i]
-                place_body(layout, p, d, b, gravity, q_in)
-                body_dynamics(layout, p, d, b, body_f_in)
+                place_body(links[b], axis, d, b, gravity, q_in)
+                body_dynamics(links[b], d, b, body_f_in)
             barrier()
         for up in range(last_level - first_level):
             level = last_level - 1 - up
@@ -278,21 +283,19 @@ def make_free_motion_kernel(pose: Types, types: Types):
             Fv = d.m[b] * sv - wp.cross(mc, sw)
             parameter = layout.dof_parameter[e]
             damping = scalar(damping_in[parameter])
-            j = e
-            while j >= 0:
-                entry = wp.dot(d.Sw[j], Fw) + wp.dot(d.Sv[j], Fv)
-                if j == e:
-                    entry += scalar(armature_in[parameter]) + h * damping
-                address = layout.dof_entry[j] + e - layout.dof_first[j]
-                d.A[address] = entry
-                d.A_factor[address] = entry
-                j = layout.dof_parent[j]
+            add_column(d.A, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, e, d.Sw, d.Sv, Fw, Fv, 0)
+            address = layout.dof_entry[e] + e - layout.dof_first[e]
+            d.A[address] = d.A[address] + scalar(armature_in[parameter]) + h * damping
             bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
-            d.rhs[e] = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
+            d.impulse[e] = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
+            d.rhs[e] = d.impulse[e]
         barrier()
-        ok = factor(d.A_factor, layout.dof_first, layout.dof_entry, layout.dof_parent, start, end - start, 0)
+        first_entry = layout.world_entry[world]
+        copy(d.A, first_entry, d.A_factor, first_entry, layout.world_entry[world + 1] - first_entry)
+        barrier()
+        ok = factor(d.A_factor, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, start, end - start, 0)
         if ok != 0:
-            solve(d.A_factor, layout.dof_first, layout.dof_entry, layout.dof_parent, start, end - start, 0, d.rhs)
+            solve(d.A_factor, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, start, end - start, 0, d.rhs)
         for e in range(start + lane(), end, wp.block_dim()):
             d.v_star[e] = scalar(d.v0[e])
             if ok != 0:
@@ -306,18 +309,19 @@ def make_free_motion_kernel(pose: Types, types: Types):
 class SapFreeMotion:
     """Owns the buffers of the stage; `data` can be read after a step."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, options: Any):
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, links: Links, options: Any):
         """Allocate everything once."""
-        self.model, self.layout, self.sizes, self.parameters = model, layout, sizes, parameters
+        self.model, self.layout, self.sizes = model, layout, sizes
         self.types = TYPES[options.free_motion_solve_precision]
         # One forward kinematics serves dynamics and contacts, in the better of the two precisions asked for.
         self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
         self.data: Any = make_free_motion_data(self.pose_types, self.types)()
         counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count}
-        counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "rhs"), sizes.dof_count)
+        counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "impulse", "rhs"), sizes.dof_count)
         for name, variable in self.data._cls.vars.items():
             count = counts.get(name, sizes.body_count)
             setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
+        self._links = links.get(self.pose_types)
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)
 
     def compute(self, boundary: Any, dt: float, status: wp.array, block_dim: int) -> None:
@@ -328,7 +332,7 @@ class SapFreeMotion:
             dim=self.sizes.world_count * block_dim,
             inputs=[
                 self.layout,
-                self.parameters,
+                *self._links,
                 model.gravity,
                 model.joint_armature,
                 model.joint_damping,

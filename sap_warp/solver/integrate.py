@@ -14,7 +14,7 @@ import warp as wp
 from ..precision import FP64, TYPES, Types
 from .block import barrier, lane
 from .boundary import make_boundary_kernels
-from .kinematics import BALL, FIXED, JointParameters, make_kinematics
+from .kinematics import BALL, JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .options import POSITION_INTEGRATIONS
 from .status import FREE_MOTION_FAILED
@@ -22,22 +22,28 @@ from .status import FREE_MOTION_FAILED
 MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
 
 
-@wp.struct
-class BodyMotion:
-    """Scratch of the forward kinematics, by body in solver order."""
+@functools.cache
+def make_body_motion(types: Types):
+    """Struct of the forward kinematics' scratch, by body in solver order."""
 
-    p: wp.array(dtype=wp.vec3d)  # origin [m, world]
-    r: wp.array(dtype=wp.quatd)
-    w: wp.array(dtype=wp.vec3d)  # angular velocity [rad/s, world]
-    v: wp.array(dtype=wp.vec3d)  # velocity of the origin [m/s, world]
+    @wp.struct
+    class BodyMotion:
+        p: wp.array(dtype=types.vec3)  # origin [m, world]
+        r: wp.array(dtype=types.quat)
+        w: wp.array(dtype=types.vec3)  # angular velocity [rad/s, world]
+        v: wp.array(dtype=types.vec3)  # velocity of the origin [m/s, world]
+
+    return BodyMotion
 
 
 @functools.cache
 def make_integrate_kernel(state: Types):
-    """The kernel of the stage for states of one precision; it computes in fp64."""
-    K = make_kinematics(FP64)
-    to_vec3, to_transform, unit_axis = K.to_vec3, K.to_transform, K.unit_axis
-    is_floating, joint_transform, load_quat = K.is_floating, K.joint_transform, K.load_quat
+    """The kernel of the stage for states of one precision: coordinates advance in fp64, kinematics in the state's."""
+    Link, Motion = make_link(state), make_body_motion(state)
+    K, K64 = make_kinematics(state), make_kinematics(FP64)
+    is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
+    to_vec3_64, to_quat_64, load_quat = K64.to_vec3, K64.to_quat, K64.load_quat
+    vec3 = state.vec3
     write_joint_velocity = make_boundary_kernels(state).write_joint_velocity
     scalar = state.scalar
     F = wp.float64
@@ -84,9 +90,8 @@ def make_integrate_kernel(state: Types):
             for i in range(3):
                 w[i] = old * v0[iv + i] + new * v1[iv + i]
                 v[i] = old * v0[iv + 3 + i] + new * v1[iv + 3 + i]
-            X_BM = to_transform(p.joint_X_c[joint])
-            r_MB = wp.quat_inverse(wp.transform_get_rotation(X_BM))
-            p_BM = wp.transform_get_translation(X_BM)
+            r_MB = wp.quat_inverse(to_quat_64(wp.transform_get_rotation(p.joint_X_c[joint])))
+            p_BM = to_vec3_64(wp.transform_get_translation(p.joint_X_c[joint]))
             r_FM = load_quat(q, iq + 3)
             r_new = turn(r_FM, w, h, mode)
             # the body origin moves with v; joint_q holds the moving frame M
@@ -105,43 +110,48 @@ def make_integrate_kernel(state: Types):
                 q_out[iq + i] = q[iq + i] + h * (old * v0[iv + i] + new * v1[iv + i])
 
     @wp.func
+    def load3(v: wp.array(dtype=F), i: int) -> vec3:
+        return vec3(scalar(v[i]), scalar(v[i + 1]), scalar(v[i + 2]))
+
+    @wp.func
     def place_body(
-        layout: wp.ref[Layout], p: wp.ref[JointParameters], m: wp.ref[BodyMotion], b: int, q: wp.array(dtype=F), v: wp.array(dtype=F)
+        link: wp.ref[Link],
+        axis: wp.array(dtype=vec3),
+        m: wp.ref[Motion],
+        b: int,
+        q: wp.array(dtype=F),
+        v: wp.array(dtype=F),
     ):
         """Pose and velocity of one body from those of its parent."""
-        joint = layout.body_joint[b]
-        parent = layout.body_parent[b]
-        kind = p.joint_type[joint]
-        iq = p.joint_q_start[joint]
-        iv = p.joint_qd_start[joint]
-        X_WF = to_transform(p.joint_X_p[joint])
+        parent = link.parent
+        iv = link.qd_start
+        r_WF = link.r_PF
+        p_WF = link.p_PF
         if parent >= 0:
-            X_WF = wp.transformd(m.p[parent], m.r[parent]) * X_WF
-        X_BM = to_transform(p.joint_X_c[joint])
-        X_WM = X_WF * joint_transform(p, joint, q)
-        r_WF = wp.transform_get_rotation(X_WF)
-        r_WB = wp.normalize(wp.transform_get_rotation(X_WM) * wp.quat_inverse(wp.transform_get_rotation(X_BM)))
-        p_WM = wp.transform_get_translation(X_WM)
-        p_WB = p_WM - wp.quat_rotate(r_WB, wp.transform_get_translation(X_BM))
-        w_rel = wp.vec3d()
-        v_rel = wp.vec3d()  # of the body origin
-        if is_floating(kind):
-            w_rel = wp.quat_rotate(r_WF, wp.vec3d(v[iv], v[iv + 1], v[iv + 2]))
-            v_rel = wp.quat_rotate(r_WF, wp.vec3d(v[iv + 3], v[iv + 4], v[iv + 5]))
+            p_WF = m.p[parent] + wp.quat_rotate(m.r[parent], p_WF)
+            r_WF = m.r[parent] * r_WF
+        p_WM = p_WF + wp.quat_rotate(r_WF, joint_translation(link, axis, q))
+        r_WM = r_WF
+        w_rel = vec3()
+        v_rel = vec3()  # of the body origin
+        if is_floating(link.kind) or link.kind == BALL:
+            r_WM = r_WF * joint_rotation(link, axis, q)
+            w_rel = wp.quat_rotate(r_WF, load3(v, iv))
         else:
-            if kind == BALL:
-                w_rel = wp.quat_rotate(r_WF, wp.vec3d(v[iv], v[iv + 1], v[iv + 2]))
-            elif kind != FIXED:
-                linear = p.joint_dof_dim[joint, 0]
-                turned = r_WF
-                for i in range(layout.body_dof_count[b]):
-                    axis = unit_axis(p, iv + i)
-                    if i < linear:
-                        v_rel += wp.quat_rotate(r_WF, axis) * v[iv + i]
-                    else:
-                        w_rel += wp.quat_rotate(turned, axis) * v[iv + i]
-                        turned = turned * wp.quat_from_axis_angle(axis, q[iq + i])
-            v_rel += wp.cross(w_rel, p_WB - p_WM)
+            for i in range(link.dof_count):
+                a = axis[link.dof + i]
+                if i < link.linear:
+                    v_rel += wp.quat_rotate(r_WF, a) * scalar(v[iv + i])
+                else:
+                    w_rel += wp.quat_rotate(r_WM, a) * scalar(v[iv + i])
+                    r_WM = r_WM * wp.quat_from_axis_angle(a, scalar(q[link.q_start + i]))
+        r_WB = wp.normalize(r_WM * link.r_MB)
+        arm = wp.quat_rotate(r_WB, link.p_BM)
+        p_WB = p_WM - arm
+        if is_floating(link.kind):
+            v_rel = wp.quat_rotate(r_WF, load3(v, iv + 3))
+        else:
+            v_rel -= wp.cross(w_rel, arm)
         if parent >= 0:
             v_rel += m.v[parent] + wp.cross(m.w[parent], p_WB - m.p[parent])
             w_rel += m.w[parent]
@@ -154,6 +164,8 @@ def make_integrate_kernel(state: Types):
     def integrate(
         layout: Layout,
         p: JointParameters,
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=vec3),
         mode: int,
         public_velocity: int,
         dt: F,
@@ -161,7 +173,7 @@ def make_integrate_kernel(state: Types):
         q_in: wp.array(dtype=F),
         v_in: wp.array(dtype=F),
         v_new: wp.array(dtype=F),
-        m: BodyMotion,
+        m: Motion,
         q_new: wp.array(dtype=F),
         joint_q_out: wp.array(dtype=scalar),
         joint_qd_out: wp.array(dtype=scalar),
@@ -191,16 +203,12 @@ def make_integrate_kernel(state: Types):
         for level in range(layout.world_level[world], layout.world_level[world + 1]):
             for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
                 b = layout.level_body[i]
-                place_body(layout, p, m, b, q_new, v_new)
-                body = layout.body_newton[b]
-                x = m.p[b]
+                place_body(links[b], axis, m, b, q_new, v_new)
+                body = links[b].body
                 r = m.r[b]
-                body_q_out[body] = state.transform(
-                    state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])),
-                    state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])),
-                )
+                body_q_out[body] = state.transform(m.p[b], r)
                 w = m.w[b]
-                v_C = m.v[b] + wp.cross(w, wp.quat_rotate(r, to_vec3(p.body_com[body])))
+                v_C = m.v[b] + wp.cross(w, wp.quat_rotate(r, links[b].com))
                 twist = wp.spatial_vectorf()
                 for k in range(3):
                     twist[k] = wp.float32(v_C[k])
@@ -217,26 +225,26 @@ def make_integrate_kernel(state: Types):
 class SapIntegrate:
     """Owns the buffers of the stage and the clock."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, options: Any):
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, links: Links, options: Any):
         """Allocate everything once."""
-        self.model, self.layout, self.sizes, self.parameters = model, layout, sizes, parameters
+        self.model, self.layout, self.sizes, self.parameters, self.links = model, layout, sizes, parameters, links
         device = model.device
         self._mode = POSITION_INTEGRATIONS.index(options.position_integration)
-        self._motion: Any = BodyMotion()
-        for name, variable in BodyMotion.vars.items():
-            setattr(self._motion, name, wp.zeros(sizes.body_count, dtype=variable.type.dtype, device=device))
+        self._motion: dict[str, Any] = {}
         self._q = wp.zeros(model.joint_coord_count, dtype=wp.float64, device=device)
         self.time = wp.zeros(1, dtype=wp.float64, device=device)
         self.frame = wp.zeros(1, dtype=wp.int64, device=device)
 
     def write(self, boundary: Any, velocity: wp.array, status: wp.array, state_out: Any, dt: float, block_dim: int) -> None:
         """Advance the positions held by ``boundary`` with ``velocity`` and fill ``state_out``."""
+        types = TYPES[state_out.precision]
         wp.launch(
-            make_integrate_kernel(TYPES[state_out.precision]),
+            make_integrate_kernel(types),
             dim=self.sizes.world_count * block_dim,
             inputs=[
                 self.layout,
                 self.parameters,
+                *self.links.get(types),
                 self._mode,
                 int(state_out.joint_qd_order == "public"),
                 dt,
@@ -246,7 +254,7 @@ class SapIntegrate:
                 velocity,
             ],
             outputs=[
-                self._motion,
+                self._scratch(types),
                 self._q,
                 state_out.joint_q,
                 state_out.joint_qd,
@@ -258,3 +266,13 @@ class SapIntegrate:
             block_dim=block_dim,
             device=self.model.device,
         )
+
+    def _scratch(self, types: Types) -> Any:
+        """Buffers of one state precision, made when a state of it first comes by."""
+        if types.name not in self._motion:
+            motion: Any = make_body_motion(types)()
+            for name, variable in motion._cls.vars.items():
+                count, dtype = self.sizes.body_count, variable.type.dtype
+                setattr(motion, name, wp.zeros(count, dtype=dtype, device=self.model.device))
+            self._motion[types.name] = motion
+        return self._motion[types.name]

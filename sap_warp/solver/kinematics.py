@@ -1,5 +1,7 @@
 """Joint kinematics: what joint_q and joint_qd of every joint type mean, in Newton's sense, for any precision.
 
+The tree recursions read one packed record per body, `Link`, instead of a dozen of Newton's arrays.
+
 Frames: W world, P parent body, F the joint's parent frame (X_PF = joint_X_p), M the joint's moving frame
 (X_BM = joint_X_c), B the child body. ``joint_q`` is X_FM. Velocities of ball, free and distance joints are
 expressed in F.
@@ -12,7 +14,8 @@ from typing import Any
 import newton
 import warp as wp
 
-from ..precision import Types
+from ..precision import TYPES, Types
+from .layout import Layout, LayoutSizes
 
 PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))
 REVOLUTE = wp.constant(int(newton.JointType.REVOLUTE))
@@ -50,9 +53,119 @@ def joint_parameters(model: newton.Model) -> Any:
 
 
 @functools.cache
+def make_link(types: Types):
+    """Record of one body and the joint above it: indices in solver order, frames and inertia in one precision."""
+    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
+
+    @wp.struct
+    class Link:
+        kind: int  # joint type
+        parent: int  # solver body, -1 for a root
+        body: int  # Newton's body
+        joint: int  # Newton's joint
+        q_start: int
+        qd_start: int
+        dof: int  # first dof in solver order
+        dof_count: int
+        linear: int  # of these, linear axes
+        p_PF: vec3  # joint frame in the parent [m]
+        r_PF: quat
+        p_BM: vec3  # joint frame in the child
+        r_MB: quat
+        com: vec3  # centre of mass in the body frame [m]
+        mass: scalar
+        inertia: mat33  # about the centre of mass, body axes [kg m^2]
+        inv_inertia: mat33
+
+    return Link
+
+
+@functools.cache
+def make_pack_kernel(types: Types):
+    """Kernel that packs links and unit joint axes from Newton's arrays, one thread per body."""
+    scalar, mat33 = types.scalar, types.mat33
+    Link = make_link(types)
+    K = make_kinematics(types)
+    to_vec3, to_quat = K.to_vec3, K.to_quat
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def pack_links(
+        layout: Layout,
+        p: JointParameters,
+        links_out: wp.array(dtype=Link),
+        axis_out: wp.array(dtype=types.vec3),
+    ):
+        b = wp.tid()
+        joint = layout.body_joint[b]
+        body = layout.body_newton[b]
+        link = Link()
+        link.kind = p.joint_type[joint]
+        link.parent = layout.body_parent[b]
+        link.body = body
+        link.joint = joint
+        link.q_start = p.joint_q_start[joint]
+        link.qd_start = p.joint_qd_start[joint]
+        link.dof = layout.body_dof[b]
+        link.dof_count = layout.body_dof_count[b]
+        link.linear = p.joint_dof_dim[joint, 0]
+        link.p_PF = to_vec3(wp.transform_get_translation(p.joint_X_p[joint]))
+        link.r_PF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
+        link.p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
+        link.r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
+        link.com = to_vec3(p.body_com[body])
+        link.mass = scalar(p.body_mass[body])
+        I = p.body_inertia[body]
+        inertia = mat33()
+        for i in range(3):
+            for j in range(3):
+                inertia[i, j] = scalar(I[i, j])
+        link.inertia = inertia
+        link.inv_inertia = wp.inverse(inertia)
+        links_out[b] = link
+        for i in range(link.dof_count):
+            axis_out[link.dof + i] = wp.normalize(to_vec3(p.joint_axis[link.qd_start + i]))
+
+    return pack_links
+
+
+class Links:
+    """Packed links and axes of a model, in the precisions that the stages ask for."""
+
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes):
+        """Nothing is packed before `get`."""
+        self._model, self._layout, self._sizes = model, layout, sizes
+        self._packed: dict[str, tuple[wp.array, wp.array]] = {}
+
+    def get(self, types: Types) -> tuple[wp.array, wp.array]:
+        """Links by body and unit axes by dof, both in solver order."""
+        if types.name not in self._packed:
+            device = self._model.device
+            links = wp.zeros(self._sizes.body_count, dtype=make_link(types), device=device)
+            axes = wp.zeros(self._sizes.dof_count, dtype=types.vec3, device=device)
+            self._packed[types.name] = (links, axes)
+            self._pack(types)
+        return self._packed[types.name]
+
+    def refresh(self) -> None:
+        """Read the model's arrays again, after frames, axes, masses or inertias have changed."""
+        for name in self._packed:
+            self._pack(TYPES[name])
+
+    def _pack(self, types: Types) -> None:
+        wp.launch(
+            make_pack_kernel(types),
+            dim=self._sizes.body_count,
+            inputs=[self._layout, joint_parameters(self._model)],
+            outputs=list(self._packed[types.name]),
+            device=self._model.device,
+        )
+
+
+@functools.cache
 def make_kinematics(types: Types) -> SimpleNamespace:
     """Device functions for one precision."""
-    scalar, vec3, quat, transform = types.scalar, types.vec3, types.quat, types.transform
+    scalar, vec3, quat = types.scalar, types.vec3, types.quat
+    Link = make_link(types)
 
     @wp.func
     def to_vec3(v: wp.vec3f) -> vec3:
@@ -64,42 +177,43 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         return wp.normalize(quat(scalar(q[0]), scalar(q[1]), scalar(q[2]), scalar(q[3])))
 
     @wp.func
-    def to_transform(X: wp.transformf) -> transform:
-        return transform(to_vec3(wp.transform_get_translation(X)), to_quat(wp.transform_get_rotation(X)))
-
-    @wp.func
     def load_quat(q: wp.array(dtype=wp.float64), i: int) -> quat:
         return wp.normalize(quat(scalar(q[i]), scalar(q[i + 1]), scalar(q[i + 2]), scalar(q[i + 3])))
-
-    @wp.func
-    def unit_axis(p: wp.ref[JointParameters], dof: int) -> vec3:
-        return wp.normalize(to_vec3(p.joint_axis[dof]))
 
     @wp.func
     def is_floating(kind: int) -> bool:
         return kind == FREE or kind == DISTANCE
 
     @wp.func
-    def joint_transform(p: wp.ref[JointParameters], joint: int, q: wp.array(dtype=wp.float64)) -> transform:
-        """X_FM at joint_q. Angular d6 axes follow one another: each is carried by the rotations before it."""
-        kind = p.joint_type[joint]
-        iq = p.joint_q_start[joint]
-        iv = p.joint_qd_start[joint]
-        x = vec3()
+    def scalar_joint_rotation(
+        link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)
+    ) -> quat:
+        """r_FM of angular axes that follow one another: each is carried by the rotations before it."""
         r = quat(scalar(0.0), scalar(0.0), scalar(0.0), scalar(1.0))
-        if is_floating(kind):
-            x = vec3(scalar(q[iq]), scalar(q[iq + 1]), scalar(q[iq + 2]))
-            r = load_quat(q, iq + 3)
-        elif kind == BALL:
-            r = load_quat(q, iq)
-        elif kind != FIXED:
-            linear = p.joint_dof_dim[joint, 0]
-            for i in range(linear):
-                x += unit_axis(p, iv + i) * scalar(q[iq + i])
-            for i in range(linear, linear + p.joint_dof_dim[joint, 1]):
-                # rotating about the carried axis on the left is rotating about the original axis on the right
-                r = r * wp.quat_from_axis_angle(unit_axis(p, iv + i), scalar(q[iq + i]))
-        return transform(x, r)
+        for i in range(link.linear, link.dof_count):
+            # rotating about the carried axis on the left is rotating about the original axis on the right
+            r = r * wp.quat_from_axis_angle(axis[link.dof + i], scalar(q[link.q_start + i]))
+        return r
+
+    @wp.func
+    def joint_translation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> vec3:
+        """p_FM at joint_q."""
+        x = vec3()
+        if is_floating(link.kind):
+            x = vec3(scalar(q[link.q_start]), scalar(q[link.q_start + 1]), scalar(q[link.q_start + 2]))
+        elif link.kind != BALL:
+            for i in range(link.linear):
+                x += axis[link.dof + i] * scalar(q[link.q_start + i])
+        return x
+
+    @wp.func
+    def joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
+        """r_FM at joint_q."""
+        if is_floating(link.kind):
+            return load_quat(q, link.q_start + 3)
+        if link.kind == BALL:
+            return load_quat(q, link.q_start)
+        return scalar_joint_rotation(link, axis, q)
 
     @wp.func
     def com_offset_in_F(p: wp.ref[JointParameters], joint: int, body: int, q: wp.array(dtype=wp.float64)) -> vec3:
@@ -111,10 +225,9 @@ def make_kinematics(types: Types) -> SimpleNamespace:
     return SimpleNamespace(
         to_vec3=to_vec3,
         to_quat=to_quat,
-        to_transform=to_transform,
         load_quat=load_quat,
-        unit_axis=unit_axis,
         is_floating=is_floating,
-        joint_transform=joint_transform,
+        joint_translation=joint_translation,
+        joint_rotation=joint_rotation,
         com_offset_in_F=com_offset_in_F,
     )

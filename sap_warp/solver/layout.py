@@ -49,6 +49,8 @@ class Layout:
     dof_coord: wp.array(dtype=wp.int32)  # Newton's joint_q index of a scalar dof, else -1
     dof_body: wp.array(dtype=wp.int32)
     dof_parent: wp.array(dtype=wp.int32)  # next dof of the chain to the root, -1 at its end
+    dof_above: wp.array(dtype=wp.int32)  # all dofs above each dof, growing; pointer chasing would wait for each one
+    dof_above_start: wp.array(dtype=wp.int32)  # where the list of each dof begins, [dofs + 1]
     dof_first: wp.array(dtype=wp.int32)  # first dof of the subtree that ends here
     dof_entry: wp.array(dtype=wp.int32)  # packed address of A[e, dof_first[e]]
 
@@ -172,6 +174,8 @@ class _Tables:
             "dof_coord": joined("dof_coord", None),
             "dof_body": joined("dof_body", "body"),
             "dof_parent": joined("dof_parent", "dof"),
+            "dof_above": joined("dof_above", "dof"),
+            "dof_above_start": np.concatenate([[0], np.cumsum(joined("dof_above_count", None))]),
             "dof_first": joined("dof_first", "dof"),
             "dof_entry": joined("dof_entry", "entry"),
             "distance_body": joined("distance_body", "body"),
@@ -234,6 +238,10 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
             dof_parent[e] = e + 1 if e < last else above
             dof_first[e] = subtree_dof[b]
     row = np.arange(total) - dof_first + 1
+    above: list[list[int]] = [[] for _ in range(total)]
+    for e in range(total - 1, -1, -1):
+        if dof_parent[e] >= 0:
+            above[e] = [dof_parent[e], *above[dof_parent[e]]]
     level_body = np.argsort(depth, kind="stable")
     levels = int(depth.max()) + 1 if count else 0
     return {
@@ -247,6 +255,8 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
         "body_chain": chain,
         "dof_body": np.repeat(np.arange(count), body_dof_count),
         "dof_parent": dof_parent,
+        "dof_above": np.array([i for chain in above for i in chain], np.int64),
+        "dof_above_count": np.array([len(chain) for chain in above], np.int64),
         "dof_first": dof_first,
         "dof_entry": np.concatenate([[0], np.cumsum(row)])[:-1].astype(np.int64),
         "entry_count": np.array(row.sum()),

@@ -26,7 +26,7 @@ from .contact_jacobian import SapContactJacobian
 from .contact_solve import SapContactSolve
 from .free_motion import SapFreeMotion
 from .integrate import SapIntegrate
-from .kinematics import joint_parameters
+from .kinematics import Links, joint_parameters
 from .layout import build_layout
 from .options import SapOptions, expand_options
 from .status import SolveStatus
@@ -81,12 +81,13 @@ class SolverSAP(SolverBase):
         parameters = joint_parameters(self.model)
         shared = (self.sap_model, layout, sizes)
         self.boundary = SapBoundary(self.sap_model, parameters)
-        self.free_motion = SapFreeMotion(*shared, parameters, self.options)
-        self.contact_jacobian = SapContactJacobian(*shared, parameters, self.options, self.free_motion)
+        self.links = Links(*shared)
+        self.free_motion = SapFreeMotion(*shared, self.links, self.options)
+        self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, self.options, self.free_motion)
         self.contact_solve = SapContactSolve(
             *shared, self.options, self.free_motion, self.contact_jacobian, self._block_dim
         )
-        self.integrate = SapIntegrate(*shared, parameters, self.options)
+        self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
         self._status = wp.zeros(sizes.world_count, dtype=wp.int32, device=self.model.device)
         self._model_control = SapControl(
             joint_f=self.model.joint_f,
@@ -154,13 +155,16 @@ class SolverSAP(SolverBase):
             self.integrate.frame.zero_()
 
     def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
-        """Values changed inside the model's arrays need no notice: every step reads them.
+        """Take over what has changed in the model.
 
-        Call this after *replacing* an array of the model by another one.
+        Joint frames, axes, masses and inertias are packed at construction: change them, then call this. Gravity,
+        armature, damping, gains, limits, friction and shape materials are read afresh by every step, and need this
+        call only if the array itself was replaced by another one.
         """
         refreshed = joint_parameters(self.model)
-        for stage in (self.boundary, self.free_motion, self.contact_jacobian, self.integrate):
+        for stage in (self.boundary, self.contact_jacobian, self.integrate):
             stage.parameters = refreshed
+        self.links.refresh()
 
     @classmethod
     def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:
