@@ -151,11 +151,13 @@ _MULTIPLY = """
 """
 
 _COPY = """
+    typedef SCALAR T;
+    typedef SCALAR_X X;
     const int lane = WP_TILE_THREAD_IDX;
     const int lanes = WP_TILE_BLOCK_DIM;
-    const SCALAR_X* __restrict__ from = source.data + source_start;
-    SCALAR* __restrict__ to = target.data + target_start;
-    for (int i = lane; i < count; i += lanes) to[i] = SCALAR(from[i]);
+    const X* __restrict__ from = source.data + source_start;
+    T* __restrict__ to = target.data + target_start;
+    for (int i = lane; i < count; i += lanes) to[i] = T(from[i]);
 """
 
 _ADD_COLUMN = """
