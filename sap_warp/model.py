@@ -91,7 +91,8 @@ class SapState(_OrderedBuffers):
     def requires_grad(self) -> bool:
         """Whether any array of this state records gradients; the solver refuses such a state."""
         return any(
-            isinstance(value, wp.array) and value.requires_grad for value in (getattr(self, f.name) for f in fields(self))
+            isinstance(value, wp.array) and value.requires_grad
+            for value in (getattr(self, f.name) for f in fields(self))
         )
 
 

@@ -42,8 +42,8 @@ _DOT = """
     };
 """
 
-# Column by column: the rows of a column are independent, so the lanes share them; one barrier per column. While rows are
-# subtrees (coupled == 0) the rows of column j are the dofs above j, else every later row that reaches back to j.
+# Column by column: the rows of a column are independent, so the lanes share them; one barrier per column. While rows
+# are subtrees (coupled == 0) the rows of column j are the dofs above j, else every later row that reaches back to j.
 _FACTOR = (
     """
     typedef SCALAR T;
@@ -186,9 +186,9 @@ _ADD_COLUMN = """
 def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
     """Factorization and solve on packed rows for one precision.
 
-    ``factor(matrix, first, adr, above, above_start, start, count, coupled) -> int`` factors in place and returns 0 if a pivot is
-    not positive or not finite. ``solve(matrix, first, adr, above, above_start, start, count, coupled, x)`` overwrites x with the
-    solution. ``native=False`` gives the plain Warp twins, which must be run with one lane.
+    ``factor(matrix, first, adr, above, above_start, start, count, coupled) -> int`` factors in place and returns 0
+    if a pivot is not positive or not finite. ``solve(..., coupled, x)`` overwrites x with the solution.
+    ``native=False`` gives the plain Warp twins, which must be run with one lane.
     """
     scalar = types.scalar
     maximum = "1e30f" if types.name == "fp32" else "1e300"
@@ -283,7 +283,7 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
 
 @functools.cache
 def make_multiply(types: Types, vector_types: Types, native: bool = True):
-    """``multiply(matrix, first, adr, above, above_start, start, count, x, y)``: y = A x for a matrix in packed tree rows."""
+    """``multiply(matrix, first, adr, above, above_start, start, count, x, y)``: y = A x in packed tree rows."""
     scalar, vector = types.scalar, vector_types.scalar
     if native:
         snippet = _MULTIPLY.replace("SCALAR_X", vector_types.c_name).replace("SCALAR", types.c_name)
@@ -330,7 +330,7 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
 
 @functools.cache
 def make_add_column(types: Types, column_types: Types, force_types: Types | None = None, native: bool = True):
-    """``add_column(matrix, first, adr, above, above_start, e, Sw, Sv, Fw, Fv, accumulate)``: S_i . F for dof e and all above it.
+    """``add_column(matrix, first, adr, above, above_start, e, Sw, Sv, Fw, Fv, accumulate)``: S . F at e and above.
 
     The products are stored in (``accumulate`` 0) or added to (1) the packed rows of ``matrix``. ``types`` is the
     matrix's precision, ``column_types`` that of S, ``force_types`` that of F and of the sum.

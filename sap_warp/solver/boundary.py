@@ -20,6 +20,7 @@ import warp as wp
 
 from ..model import SapControl, SapState
 from ..precision import FP64, TYPES, Types
+from .arguments import StructArgument
 from .kinematics import JointParameters, make_kinematics
 
 
@@ -43,7 +44,7 @@ def public_to_sap_force(force: Any, moment: Any, r: Any):
 
 @functools.cache
 def make_boundary_kernels(state: Types) -> SimpleNamespace:
-    """Kernels that read and write states of one precision. The solver's own copies are fp64, which holds both exactly."""
+    """Kernels that read and write states of one precision; the solver's own fp64 copies hold both exactly."""
     scalar = state.scalar
     K = make_kinematics(FP64)
     vec3, quat = wp.vec3d, wp.quatd
@@ -62,13 +63,12 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
     @wp.func
     def body_rotation(body_q: wp.array(dtype=state.transform), body: int):
         r = wp.transform_get_rotation(body_q[body])
-        return wp.normalize(
-            quat(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3]))
-        )
+        return wp.normalize(quat(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3])))
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def read_boundary(
-        p: JointParameters,
+    @wp.func
+    def read_joint(
+        p: wp.ref[JointParameters],
+        joint: int,
         public_velocity: int,
         public_joint_force: int,
         public_body_force: int,
@@ -82,7 +82,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
         joint_f_out: wp.array(dtype=wp.float64),
         body_f_out: wp.array(dtype=wp.spatial_vectord),
     ):
-        joint = wp.tid()
+        """Coordinates, velocity and force of one joint, and the external wrench on its child body."""
         kind = p.joint_type[joint]
         for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
             joint_q_out[i] = wp.float64(joint_q_in[i])
@@ -110,11 +110,46 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
         b = vec3(wp.float64(wrench[3]), wp.float64(wrench[4]), wp.float64(wrench[5]))
         if public_body_force != 0:
             com = p.body_com[body]
-            r_W = wp.quat_rotate(body_rotation(body_q_in, body), vec3(wp.float64(com[0]), wp.float64(com[1]), wp.float64(com[2])))
+            r_W = wp.quat_rotate(
+                body_rotation(body_q_in, body), vec3(wp.float64(com[0]), wp.float64(com[1]), wp.float64(com[2]))
+            )
             tau_O, f_W = public_to_sap_force(a, b, r_W)
             a = -tau_O
             b = -f_W
         body_f_out[body] = wp.spatial_vectord(a[0], a[1], a[2], b[0], b[1], b[2])
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def read_boundary(
+        parameters: wp.array(dtype=JointParameters),
+        public_velocity: int,
+        public_joint_force: int,
+        public_body_force: int,
+        joint_q_in: wp.array(dtype=scalar),
+        joint_qd_in: wp.array(dtype=scalar),
+        body_q_in: wp.array(dtype=state.transform),
+        joint_f_in: wp.array(dtype=wp.float32),
+        body_f_in: wp.array(dtype=wp.spatial_vectorf),
+        joint_q_out: wp.array(dtype=wp.float64),
+        joint_qd_out: wp.array(dtype=wp.float64),
+        joint_f_out: wp.array(dtype=wp.float64),
+        body_f_out: wp.array(dtype=wp.spatial_vectord),
+    ):
+        read_joint(
+            parameters[0],
+            wp.tid(),
+            public_velocity,
+            public_joint_force,
+            public_body_force,
+            joint_q_in,
+            joint_qd_in,
+            body_q_in,
+            joint_f_in,
+            body_f_in,
+            joint_q_out,
+            joint_qd_out,
+            joint_f_out,
+            body_f_out,
+        )
 
     @wp.func
     def write_joint_velocity(
@@ -139,13 +174,13 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False)
     def write_velocity(
-        p: JointParameters,
+        parameters: wp.array(dtype=JointParameters),
         public_velocity: int,
         joint_q_in: wp.array(dtype=wp.float64),
         joint_qd_in: wp.array(dtype=wp.float64),
         joint_qd_out: wp.array(dtype=scalar),
     ):
-        write_joint_velocity(p, public_velocity, wp.tid(), joint_q_in, joint_qd_in, joint_qd_out)
+        write_joint_velocity(parameters[0], public_velocity, wp.tid(), joint_q_in, joint_qd_in, joint_qd_out)
 
     return SimpleNamespace(read=read_boundary, write=write_velocity, write_joint_velocity=write_joint_velocity)
 
@@ -153,7 +188,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
 class SapBoundary:
     """The solver's own copies of a state and a control in sap order, Newton's joint and body numbering, fp64."""
 
-    def __init__(self, model: Any, parameters: Any):
+    def __init__(self, model: Any, parameters: StructArgument):
         """Allocate the buffers for ``model``."""
         device = model.device
         self.model = model
@@ -172,7 +207,7 @@ class SapBoundary:
             make_boundary_kernels(TYPES[state.precision]).read,
             dim=self.model.joint_count,
             inputs=[
-                self.parameters,
+                self.parameters.array,
                 int(state.joint_qd_order == "public"),
                 int(control.joint_f_order == "public"),
                 int(state.body_f_order == "public"),
@@ -191,7 +226,7 @@ class SapBoundary:
         wp.launch(
             make_boundary_kernels(TYPES[state.precision]).write,
             dim=self.model.joint_count,
-            inputs=[self.parameters, int(state.joint_qd_order == "public"), joint_q, joint_qd],
+            inputs=[self.parameters.array, int(state.joint_qd_order == "public"), joint_q, joint_qd],
             outputs=[state.joint_qd],
             device=self.model.device,
         )

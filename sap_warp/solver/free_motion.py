@@ -15,6 +15,7 @@ from typing import Any
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
+from .arguments import StructArgument
 from .block import barrier, lane, make_add_column, make_cholesky, make_copy
 from .kinematics import BALL, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
@@ -199,9 +200,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         d.av[b] = av
 
     @wp.func
-    def body_dynamics(
-        link: wp.ref[Link], d: wp.ref[Data], b: int, body_f: wp.array(dtype=wp.spatial_vectord)
-    ):
+    def body_dynamics(link: wp.ref[Link], d: wp.ref[Data], b: int, body_f: wp.array(dtype=wp.spatial_vectord)):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
         r = d.r[b]
         R = wp.quat_to_matrix(quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])))
@@ -228,9 +227,10 @@ def make_free_motion_kernel(pose: Types, types: Types):
         d.fw[b] = inertia * aw + wp.cross(mc, av) + wp.cross(Vw, hw) + wp.cross(Vv, hv) + moment + wp.cross(p_B, force)
         d.fv[b] = m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def free_motion(
-        layout: Layout,
+    @wp.func
+    def move_freely(
+        world: int,
+        layout: wp.ref[Layout],
         links: wp.array(dtype=Link),
         axis: wp.array(dtype=pose_vec3),
         gravity_in: wp.array(dtype=wp.vec3f),
@@ -241,10 +241,9 @@ def make_free_motion_kernel(pose: Types, types: Types):
         force_in: wp.array(dtype=wp.float64),
         body_f_in: wp.array(dtype=wp.spatial_vectord),
         dt: wp.float64,
-        d: Data,
+        d: wp.ref[Data],
         status_out: wp.array(dtype=wp.int32),
     ):
-        world = wp.tid() // wp.block_dim()
         h = scalar(dt)
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
@@ -283,7 +282,19 @@ def make_free_motion_kernel(pose: Types, types: Types):
             Fv = d.m[b] * sv - wp.cross(mc, sw)
             parameter = layout.dof_parameter[e]
             damping = scalar(damping_in[parameter])
-            add_column(d.A, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, e, d.Sw, d.Sv, Fw, Fv, 0)
+            add_column(
+                d.A,
+                layout.dof_first,
+                layout.dof_entry,
+                layout.dof_above,
+                layout.dof_above_start,
+                e,
+                d.Sw,
+                d.Sv,
+                Fw,
+                Fv,
+                0,
+            )
             address = layout.dof_entry[e] + e - layout.dof_first[e]
             d.A[address] = d.A[address] + scalar(armature_in[parameter]) + h * damping
             bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
@@ -293,9 +304,28 @@ def make_free_motion_kernel(pose: Types, types: Types):
         first_entry = layout.world_entry[world]
         copy(d.A, first_entry, d.A_factor, first_entry, layout.world_entry[world + 1] - first_entry)
         barrier()
-        ok = factor(d.A_factor, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, start, end - start, 0)
+        ok = factor(
+            d.A_factor,
+            layout.dof_first,
+            layout.dof_entry,
+            layout.dof_above,
+            layout.dof_above_start,
+            start,
+            end - start,
+            0,
+        )
         if ok != 0:
-            solve(d.A_factor, layout.dof_first, layout.dof_entry, layout.dof_above, layout.dof_above_start, start, end - start, 0, d.rhs)
+            solve(
+                d.A_factor,
+                layout.dof_first,
+                layout.dof_entry,
+                layout.dof_above,
+                layout.dof_above_start,
+                start,
+                end - start,
+                0,
+                d.rhs,
+            )
         for e in range(start + lane(), end, wp.block_dim()):
             d.v_star[e] = scalar(d.v0[e])
             if ok != 0:
@@ -303,15 +333,49 @@ def make_free_motion_kernel(pose: Types, types: Types):
         if lane() == 0:
             status_out[world] = wp.where(ok != 0, 0, FREE_MOTION_FAILED)
 
+    @wp.kernel(module="unique", enable_backward=False)
+    def free_motion(
+        layout: wp.array(dtype=Layout),
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose_vec3),
+        gravity_in: wp.array(dtype=wp.vec3f),
+        armature_in: wp.array(dtype=wp.float32),
+        damping_in: wp.array(dtype=wp.float32),
+        q_in: wp.array(dtype=wp.float64),
+        v_in: wp.array(dtype=wp.float64),
+        force_in: wp.array(dtype=wp.float64),
+        body_f_in: wp.array(dtype=wp.spatial_vectord),
+        dt: wp.float64,
+        d: wp.array(dtype=Data),
+        status_out: wp.array(dtype=wp.int32),
+    ):
+        move_freely(
+            wp.tid() // wp.block_dim(),
+            layout[0],
+            links,
+            axis,
+            gravity_in,
+            armature_in,
+            damping_in,
+            q_in,
+            v_in,
+            force_in,
+            body_f_in,
+            dt,
+            d[0],
+            status_out,
+        )
+
     return free_motion
 
 
 class SapFreeMotion:
     """Owns the buffers of the stage; `data` can be read after a step."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, links: Links, options: Any):
+    def __init__(self, model: Any, layout: StructArgument, sizes: LayoutSizes, links: Links, options: Any):
         """Allocate everything once."""
-        self.model, self.layout, self.sizes = model, layout, sizes
+        self.model, self.layout, self.sizes = model, layout.struct, sizes
+        self.layout_argument = layout.array
         self.types = TYPES[options.free_motion_solve_precision]
         # One forward kinematics serves dynamics and contacts, in the better of the two precisions asked for.
         self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
@@ -321,6 +385,7 @@ class SapFreeMotion:
         for name, variable in self.data._cls.vars.items():
             count = counts.get(name, sizes.body_count)
             setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
+        self.argument = StructArgument(self.data, model.device).array
         self._links = links.get(self.pose_types)
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)
 
@@ -331,7 +396,7 @@ class SapFreeMotion:
             self._kernel,
             dim=self.sizes.world_count * block_dim,
             inputs=[
-                self.layout,
+                self.layout_argument,
                 *self._links,
                 model.gravity,
                 model.joint_armature,
@@ -342,7 +407,7 @@ class SapFreeMotion:
                 boundary.body_f,
                 dt,
             ],
-            outputs=[self.data, status],
+            outputs=[self.argument, status],
             block_dim=block_dim,
             device=model.device,
         )

@@ -12,6 +12,7 @@ from typing import Any
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
+from .arguments import StructArgument
 from .block import barrier, lane
 from .boundary import make_boundary_kernels
 from .kinematics import BALL, JointParameters, Links, make_kinematics, make_link
@@ -160,10 +161,11 @@ def make_integrate_kernel(state: Types):
         m.w[b] = w_rel
         m.v[b] = v_rel
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def integrate(
-        layout: Layout,
-        p: JointParameters,
+    @wp.func
+    def advance_world(
+        world: int,
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
         links: wp.array(dtype=Link),
         axis: wp.array(dtype=vec3),
         mode: int,
@@ -173,7 +175,7 @@ def make_integrate_kernel(state: Types):
         q_in: wp.array(dtype=F),
         v_in: wp.array(dtype=F),
         v_new: wp.array(dtype=F),
-        m: Motion,
+        m: wp.ref[Motion],
         q_new: wp.array(dtype=F),
         joint_q_out: wp.array(dtype=scalar),
         joint_qd_out: wp.array(dtype=scalar),
@@ -182,7 +184,6 @@ def make_integrate_kernel(state: Types):
         time_out: wp.array(dtype=F),
         frame_out: wp.array(dtype=wp.int64),
     ):
-        world = wp.tid() // wp.block_dim()
         h = dt
         if status[world] >= FREE_MOTION_FAILED:
             h = F(0.0)
@@ -219,31 +220,87 @@ def make_integrate_kernel(state: Types):
             time_out[0] = time_out[0] + dt
             frame_out[0] = frame_out[0] + wp.int64(1)
 
+    @wp.kernel(module="unique", enable_backward=False)
+    def integrate(
+        layout: wp.array(dtype=Layout),
+        p: wp.array(dtype=JointParameters),
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=vec3),
+        mode: int,
+        public_velocity: int,
+        dt: F,
+        status: wp.array(dtype=wp.int32),
+        q_in: wp.array(dtype=F),
+        v_in: wp.array(dtype=F),
+        v_new: wp.array(dtype=F),
+        m: wp.array(dtype=Motion),
+        q_new: wp.array(dtype=F),
+        joint_q_out: wp.array(dtype=scalar),
+        joint_qd_out: wp.array(dtype=scalar),
+        body_q_out: wp.array(dtype=state.transform),
+        body_qd_out: wp.array(dtype=wp.spatial_vectorf),
+        time_out: wp.array(dtype=F),
+        frame_out: wp.array(dtype=wp.int64),
+    ):
+        advance_world(
+            wp.tid() // wp.block_dim(),
+            layout[0],
+            p[0],
+            links,
+            axis,
+            mode,
+            public_velocity,
+            dt,
+            status,
+            q_in,
+            v_in,
+            v_new,
+            m[0],
+            q_new,
+            joint_q_out,
+            joint_qd_out,
+            body_q_out,
+            body_qd_out,
+            time_out,
+            frame_out,
+        )
+
     return integrate
 
 
 class SapIntegrate:
     """Owns the buffers of the stage and the clock."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, links: Links, options: Any):
+    def __init__(
+        self,
+        model: Any,
+        layout: StructArgument,
+        sizes: LayoutSizes,
+        parameters: StructArgument,
+        links: Links,
+        options: Any,
+    ):
         """Allocate everything once."""
-        self.model, self.layout, self.sizes, self.parameters, self.links = model, layout, sizes, parameters, links
+        self.model, self.sizes, self.parameters, self.links = model, sizes, parameters, links
+        self.layout_argument = layout.array
         device = model.device
         self._mode = POSITION_INTEGRATIONS.index(options.position_integration)
-        self._motion: dict[str, Any] = {}
+        self._motion: dict[str, StructArgument] = {}
         self._q = wp.zeros(model.joint_coord_count, dtype=wp.float64, device=device)
         self.time = wp.zeros(1, dtype=wp.float64, device=device)
         self.frame = wp.zeros(1, dtype=wp.int64, device=device)
 
-    def write(self, boundary: Any, velocity: wp.array, status: wp.array, state_out: Any, dt: float, block_dim: int) -> None:
+    def write(
+        self, boundary: Any, velocity: wp.array, status: wp.array, state_out: Any, dt: float, block_dim: int
+    ) -> None:
         """Advance the positions held by ``boundary`` with ``velocity`` and fill ``state_out``."""
         types = TYPES[state_out.precision]
         wp.launch(
             make_integrate_kernel(types),
             dim=self.sizes.world_count * block_dim,
             inputs=[
-                self.layout,
-                self.parameters,
+                self.layout_argument,
+                self.parameters.array,
                 *self.links.get(types),
                 self._mode,
                 int(state_out.joint_qd_order == "public"),
@@ -274,5 +331,5 @@ class SapIntegrate:
             for name, variable in motion._cls.vars.items():
                 count, dtype = self.sizes.body_count, variable.type.dtype
                 setattr(motion, name, wp.zeros(count, dtype=dtype, device=self.model.device))
-            self._motion[types.name] = motion
-        return self._motion[types.name]
+            self._motion[types.name] = StructArgument(motion, self.model.device)
+        return self._motion[types.name].array

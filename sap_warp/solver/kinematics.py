@@ -47,7 +47,7 @@ class JointParameters:
 def joint_parameters(model: newton.Model) -> Any:
     """Collect the arrays of ``model``; nothing is copied."""
     parameters: Any = JointParameters()
-    for name in JointParameters.vars:
+    for name in parameters._cls.vars:
         setattr(parameters, name, getattr(model, name))
     return parameters
 
@@ -185,9 +185,7 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         return kind == FREE or kind == DISTANCE
 
     @wp.func
-    def scalar_joint_rotation(
-        link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)
-    ) -> quat:
+    def scalar_joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
         """r_FM of angular axes that follow one another: each is carried by the rotations before it."""
         r = quat(scalar(0.0), scalar(0.0), scalar(0.0), scalar(1.0))
         for i in range(link.linear, link.dof_count):

@@ -201,7 +201,7 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
     """Solver order and tables of one world, from parents, joint types and dof counts in Newton's order."""
     count = len(parent)
     children: list[list[int]] = [[] for _ in range(count)]
-    stack = []
+    stack: list[int] = []
     for body in range(count):
         (stack if parent[body] < 0 else children[parent[body]]).append(body)
     preorder = []
@@ -238,10 +238,10 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
             dof_parent[e] = e + 1 if e < last else above
             dof_first[e] = subtree_dof[b]
     row = np.arange(total) - dof_first + 1
-    above: list[list[int]] = [[] for _ in range(total)]
+    ancestors: list[list[int]] = [[] for _ in range(total)]
     for e in range(total - 1, -1, -1):
         if dof_parent[e] >= 0:
-            above[e] = [dof_parent[e], *above[dof_parent[e]]]
+            ancestors[e] = [dof_parent[e], *ancestors[dof_parent[e]]]
     level_body = np.argsort(depth, kind="stable")
     levels = int(depth.max()) + 1 if count else 0
     return {
@@ -255,8 +255,8 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
         "body_chain": chain,
         "dof_body": np.repeat(np.arange(count), body_dof_count),
         "dof_parent": dof_parent,
-        "dof_above": np.array([i for chain in above for i in chain], np.int64),
-        "dof_above_count": np.array([len(chain) for chain in above], np.int64),
+        "dof_above": np.array([i for chain_above in ancestors for i in chain_above], np.int64),
+        "dof_above_count": np.array([len(chain_above) for chain_above in ancestors], np.int64),
         "dof_first": dof_first,
         "dof_entry": np.concatenate([[0], np.cumsum(row)])[:-1].astype(np.int64),
         "entry_count": np.array(row.sum()),

@@ -16,7 +16,6 @@ import warp as wp
 from ..precision import Types
 from .block import lane, make_block_sum
 from .contact_data import make_contact_data
-from .layout import Layout
 from .options import LINE_SEARCHES
 from .terms.contact import make_contact_term
 from .terms.dof import make_dof_terms

@@ -148,6 +148,7 @@ _RANGES = {  # name: (lowest, highest, whether the lowest value itself is allowe
 }
 _COUNTS = ("max_iterations", "line_search_max_iterations", "max_rigid_contact")
 
+
 def _check_range(name: str, value: Any, low: float, high: float, closed: bool) -> None:
     optional = getattr(SapOptions, name, None) is None
     if value is None and optional:
@@ -193,5 +194,7 @@ def expand_options(contact_preset_variant: str = "approx32", **overrides: Any) -
         raise ValueError(f"contact_preset_variant is {contact_preset_variant!r}; valid choices are {valid}.")
     unknown = sorted(set(overrides) - set(OPTION_NAMES))
     if unknown:
-        raise TypeError(f"Unknown solver option {', '.join(map(repr, unknown))}; valid options are {', '.join(OPTION_NAMES)}.")
+        raise TypeError(
+            f"Unknown solver option {', '.join(map(repr, unknown))}; valid options are {', '.join(OPTION_NAMES)}."
+        )
     return replace(PRESETS[name], **overrides)

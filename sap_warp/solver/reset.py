@@ -89,7 +89,7 @@ def reset_worlds(solver: Any, state: SapState, world_mask: wp.array | None, flag
         dim=solver.sizes.body_count,
         inputs=[
             solver.layout,
-            solver.boundary.parameters,
+            solver.boundary.parameters.struct,
             world_mask if world_mask is not None else wp.empty(0, dtype=wp.bool, device=model.device),
             int(world_mask is not None),
             int(everything if flags is None else flags),

@@ -21,6 +21,7 @@ from ..model import (
     sap_model_from_newton,
     sap_state_from_newton,
 )
+from .arguments import StructArgument
 from .boundary import SapBoundary
 from .contact_jacobian import SapContactJacobian
 from .contact_solve import SapContactSolve
@@ -76,19 +77,19 @@ class SolverSAP(SolverBase):
         self._block_dim = self._check_block_dim(block_dim)
         self._warn_if_undamped()
 
-        layout, sizes = build_layout(self.model)
-        self.layout, self.sizes = layout, sizes
-        parameters = joint_parameters(self.model)
-        shared = (self.sap_model, layout, sizes)
+        self.layout, self.sizes = build_layout(self.model)
+        device = self.model.device
+        parameters = StructArgument(joint_parameters(self.model), device)
+        shared = (self.sap_model, StructArgument(self.layout, device), self.sizes)
         self.boundary = SapBoundary(self.sap_model, parameters)
-        self.links = Links(*shared)
+        self.links = Links(self.sap_model, self.layout, self.sizes)
         self.free_motion = SapFreeMotion(*shared, self.links, self.options)
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, self.options, self.free_motion)
         self.contact_solve = SapContactSolve(
             *shared, self.options, self.free_motion, self.contact_jacobian, self._block_dim
         )
         self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
-        self._status = wp.zeros(sizes.world_count, dtype=wp.int32, device=self.model.device)
+        self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = SapControl(
             joint_f=self.model.joint_f,
             joint_target_pos=self.model.joint_target_q,
@@ -161,7 +162,7 @@ class SolverSAP(SolverBase):
         armature, damping, gains, limits, friction and shape materials are read afresh by every step, and need this
         call only if the array itself was replaced by another one.
         """
-        refreshed = joint_parameters(self.model)
+        refreshed = StructArgument(joint_parameters(self.model), self.model.device)
         for stage in (self.boundary, self.contact_jacobian, self.integrate):
             stage.parameters = refreshed
         self.links.refresh()

@@ -9,7 +9,7 @@ from ...precision import Types
 
 @functools.cache
 def make_friction_term(types: Types):
-    """``friction(v, bound, R)``: cost [J], its derivative [N s] and second derivative; ``bound`` is h times friction."""
+    """``friction(v, bound, R)``: cost [J], derivative [N s], second derivative; ``bound`` is h times friction."""
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func

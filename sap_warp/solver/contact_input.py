@@ -1,0 +1,78 @@
+"""What the contact stage reads: Newton's contacts and materials, joint parameters and targets, the contact options."""
+
+from typing import Any
+
+import warp as wp
+
+from .options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
+
+
+@wp.struct
+class ContactInput:
+    """Newton's contact buffer and shape materials, by reference."""
+
+    count: wp.array(dtype=wp.int32)
+    shape0: wp.array(dtype=wp.int32)
+    shape1: wp.array(dtype=wp.int32)
+    point0: wp.array(dtype=wp.vec3f)
+    point1: wp.array(dtype=wp.vec3f)
+    offset0: wp.array(dtype=wp.vec3f)
+    offset1: wp.array(dtype=wp.vec3f)
+    normal: wp.array(dtype=wp.vec3f)
+    margin0: wp.array(dtype=wp.float32)
+    margin1: wp.array(dtype=wp.float32)
+    stiffness: wp.array(dtype=wp.float32)  # per-contact overrides, empty if the buffer has none
+    damping: wp.array(dtype=wp.float32)
+    friction: wp.array(dtype=wp.float32)
+    has_overrides: int
+    shape_body: wp.array(dtype=wp.int32)
+    shape_ke: wp.array(dtype=wp.float32)
+    shape_mu: wp.array(dtype=wp.float32)
+    shape_tau: wp.array(dtype=wp.float32)
+
+
+@wp.struct
+class DofInput:
+    """Newton's joint term parameters and the control's targets, by reference."""
+
+    target_ke: wp.array(dtype=wp.float32)
+    target_kd: wp.array(dtype=wp.float32)
+    target_mode: wp.array(dtype=wp.int32)
+    target_q: wp.array(dtype=wp.float32)
+    target_qd: wp.array(dtype=wp.float32)
+    act: wp.array(dtype=wp.float32)
+    effort_limit: wp.array(dtype=wp.float32)
+    velocity_limit: wp.array(dtype=wp.float32)
+    friction: wp.array(dtype=wp.float32)
+    limit_lower: wp.array(dtype=wp.float32)
+    limit_upper: wp.array(dtype=wp.float32)
+    limit_ke: wp.array(dtype=wp.float32)
+    limit_kd: wp.array(dtype=wp.float32)
+
+
+@wp.struct
+class ContactLaw:
+    """The contact options of the solver."""
+
+    weight_mode: int
+    point_mode: int
+    beta: wp.float64
+    sigma: wp.float64
+    tau_d: wp.float64
+    fallback_mu: wp.float64
+    fallback_stiffness: wp.float64
+    enforce_speed: int
+
+
+def contact_law(options: Any) -> Any:
+    """The contact options as kernels read them."""
+    law: Any = ContactLaw()
+    law.weight_mode = CONTACT_WEIGHT_MODES.index(options.contact_weight_mode)
+    law.point_mode = CONTACT_POINT_MODES.index(options.contact_point_mode)
+    law.beta = options.contact_beta
+    law.sigma = options.contact_sigma
+    law.tau_d = options.contact_tau_d
+    law.fallback_mu = options.fallback_mu
+    law.fallback_stiffness = options.fallback_stiffness
+    law.enforce_speed = int(options.velocity_limit_mode == "enforce")
+    return law

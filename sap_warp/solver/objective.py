@@ -1,0 +1,373 @@
+"""Gradient and Hessian of the objective, without a Jacobian.
+
+    gradient   g = A (v - v*) - J^T gamma + dof terms       wrenches gamma summed over each dof's subtree
+    Hessian    H = A + J^T G J + dof terms                  6x6 blocks X^T G X summed over subtrees, leaves to root,
+                                                            and one 6x6 block per pair of touching moving bodies
+
+The cost of the Hessian does not depend on how many contacts a body has. H lies in packed rows (`layout`), widened
+where contacts couple dofs that are not above one another.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from ..precision import Types
+from .block import barrier, lane, make_add_column, make_block_sum, make_copy, make_multiply
+from .contact_data import make_contact_data
+from .free_motion import make_free_motion_data
+from .layout import Layout
+from .terms.contact import make_contact_term
+from .terms.dof import make_dof_terms
+
+
+@functools.cache
+def make_solve_data(types: Types, linear: Types):
+    """Struct of the solve's own buffers."""
+    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+
+    @wp.struct
+    class SolveData:
+        # by dof, solver order
+        v: wp.array(dtype=scalar)
+        p: wp.array(dtype=scalar)  # A (v - v*)
+        A_v_star: wp.array(dtype=scalar)
+        gradient: wp.array(dtype=scalar)
+        impulse: wp.array(dtype=scalar)  # generalized impulse of all terms
+        dv: wp.array(dtype=scalar)
+        A_dv: wp.array(dtype=scalar)
+        direction: wp.array(dtype=linear.scalar)
+        # Hessian rows
+        H: wp.array(dtype=linear.scalar)
+        # by body, solver order
+        Vw: wp.array(dtype=vec3)
+        Vv: wp.array(dtype=vec3)
+        fw: wp.array(dtype=vec3)
+        fv: wp.array(dtype=vec3)
+        K_ww: wp.array(dtype=mat33)  # 6x6 contact stiffness of the subtree: angular, mixed and linear blocks
+        K_wv: wp.array(dtype=mat33)
+        K_vv: wp.array(dtype=mat33)
+        scratch: wp.array(dtype=vec3)  # one entry per lane of each world
+
+    return SolveData
+
+
+@functools.cache
+def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """Parts of the Newton iteration; each is called by all lanes of a block."""
+    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    lscalar = linear.scalar
+    FreeMotion = make_free_motion_data(pose, dynamics)
+    Contacts = make_contact_data(types)
+    Solve = make_solve_data(types, linear)
+    dof_terms = make_dof_terms(types)
+    Terms, evaluate = dof_terms.DofTerms, dof_terms.evaluate
+    term = make_contact_term(types)
+    project, curvature = term.project, term.curvature
+    multiply = make_multiply(dynamics, types)
+    add_column, copy = make_add_column(linear, dynamics, types), make_copy(linear, dynamics)
+    block_sum = make_block_sum(vec3)
+
+    @wp.func
+    def column_w(d: wp.ref[FreeMotion], e: int) -> vec3:
+        s = d.Sw[e]
+        return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
+
+    @wp.func
+    def column_v(d: wp.ref[FreeMotion], e: int) -> vec3:
+        s = d.Sv[e]
+        return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
+
+    @wp.func
+    def diagonal(layout: wp.ref[Layout], d: wp.ref[FreeMotion], e: int) -> scalar:
+        return scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
+
+    @wp.func
+    def skew(a: vec3) -> mat33:
+        z = scalar(0.0)
+        return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
+
+    @wp.func
+    def relative_velocities(
+        layout: wp.ref[Layout],
+        d: wp.ref[FreeMotion],
+        c: wp.ref[Contacts],
+        s: wp.ref[Solve],
+        world: int,
+        v: wp.array(dtype=scalar),
+        out: wp.array(dtype=vec3),
+    ):
+        """J v for all rows: body velocities from the root down, then the two points of each row."""
+        for level in range(layout.world_level[world], layout.world_level[world + 1]):
+            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+                b = layout.level_body[i]
+                if c.body_active[b] != 0:
+                    w = vec3()
+                    u = vec3()
+                    parent = layout.body_parent[b]
+                    if parent >= 0:
+                        w = s.Vw[parent]
+                        u = s.Vv[parent]
+                    first = layout.body_dof[b]
+                    for e in range(first, first + layout.body_dof_count[b]):
+                        w += column_w(d, e) * v[e]
+                        u += column_v(d, e) * v[e]
+                    s.Vw[b] = w
+                    s.Vv[b] = u
+            barrier()
+        base = world * c.capacity
+        for row in range(base + lane(), base + c.count[world], wp.block_dim()):
+            value = vec3()
+            b = c.body_b[row]
+            if b >= 0:
+                value += s.Vv[b] + wp.cross(s.Vw[b], c.r_b[row])
+            a = c.body_a[row]
+            if a >= 0:
+                value -= s.Vv[a] + wp.cross(s.Vw[a], c.r_a[row])
+            out[row] = value
+        barrier()
+
+    @wp.func
+    def start_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
+        """Everything that follows from s.v."""
+        first = layout.world_dof[world]
+        last = layout.world_dof[world + 1]
+        base = world * c.capacity
+        for row in range(base + lane(), base + c.count[world], wp.block_dim()):
+            c.dvc[row] = vec3()
+        # the guess is v0, where A (v - v*) is minus free motion's impulse
+        multiply(
+            d.A,
+            layout.dof_first,
+            layout.dof_entry,
+            layout.dof_above,
+            layout.dof_above_start,
+            first,
+            last - first,
+            s.v,
+            s.A_v_star,
+        )
+        for e in range(first + lane(), last, wp.block_dim()):
+            s.p[e] = -scalar(d.impulse[e])
+            s.A_v_star[e] = s.A_v_star[e] - s.p[e]
+            s.dv[e] = scalar(0.0)
+        relative_velocities(layout, d, c, s, world, s.v, c.vc)
+
+    @wp.func
+    def gather_wrench(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
+        """Wrench that the rows of one body exert on it, about its tree's reference point."""
+        fw = vec3()
+        fv = vec3()
+        for i in range(c.body_start[b], c.body_start[b] + c.body_count[b]):
+            row = c.body_row[i] // 2
+            r = project(c.vc[row], c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            if r.mode != 0:
+                if c.body_row[i] % 2 == 1:
+                    fw += wp.cross(c.r_b[row], r.gamma)
+                    fv += r.gamma
+                else:
+                    fw -= wp.cross(c.r_a[row], r.gamma)
+                    fv -= r.gamma
+        s.fw[b] = fw
+        s.fv[b] = fv
+
+    @wp.func
+    def gather_stiffness(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
+        """6x6 stiffness X^T G X of the rows of one body, about its tree's reference point."""
+        K_ww = mat33()
+        K_wv = mat33()
+        K_vv = mat33()
+        for i in range(c.body_start[b], c.body_start[b] + c.body_count[b]):
+            row = c.body_row[i] // 2
+            n = c.normal[row]
+            r = project(c.vc[row], n, c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            if r.mode != 0:
+                arm = c.r_a[row]
+                if c.body_row[i] % 2 == 1:
+                    arm = c.r_b[row]
+                G = curvature(r, n, c.Rt[row], c.Rn[row])
+                X = skew(arm)
+                XG = X * G
+                K_vv += G
+                K_wv += XG
+                K_ww -= XG * X
+        s.K_ww[b] = K_ww
+        s.K_wv[b] = K_wv
+        s.K_vv[b] = K_vv
+
+    @wp.func
+    def accumulate(layout: wp.ref[Layout], c: wp.ref[Contacts], s: wp.ref[Solve], world: int, stiffness: bool):
+        """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
+        first_level = layout.world_level[world]
+        last_level = layout.world_level[world + 1]
+        for up in range(last_level - first_level):
+            level = last_level - 1 - up
+            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+                b = layout.level_body[i]
+                if c.body_active[b] != 0:
+                    child = layout.body_child[b]
+                    if stiffness:
+                        gather_stiffness(c, s, b)
+                        while child >= 0:
+                            if c.body_active[child] != 0:
+                                s.K_ww[b] = s.K_ww[b] + s.K_ww[child]
+                                s.K_wv[b] = s.K_wv[b] + s.K_wv[child]
+                                s.K_vv[b] = s.K_vv[b] + s.K_vv[child]
+                            child = layout.body_sibling[child]
+                    else:
+                        gather_wrench(c, s, b)
+                        while child >= 0:
+                            if c.body_active[child] != 0:
+                                s.fw[b] = s.fw[b] + s.fw[child]
+                                s.fv[b] = s.fv[b] + s.fv[child]
+                            child = layout.body_sibling[child]
+            barrier()
+
+    @wp.func
+    def gradient(
+        layout: wp.ref[Layout],
+        d: wp.ref[FreeMotion],
+        c: wp.ref[Contacts],
+        t: wp.ref[Terms],
+        s: wp.ref[Solve],
+        world: int,
+        h: scalar,
+    ) -> vec3:
+        """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
+        first = layout.world_dof[world]
+        last = layout.world_dof[world + 1]
+        accumulate(layout, c, s, world, False)
+        norms = vec3()
+        for e in range(first + lane(), last, wp.block_dim()):
+            b = layout.dof_body[e]
+            j = scalar(0.0)
+            if c.body_active[b] != 0:
+                j = wp.dot(column_w(d, e), s.fw[b]) + wp.dot(column_v(d, e), s.fv[b])
+            if t.kind[e] != 0:
+                j -= evaluate(t, e, s.v[e], h)[1]
+            g = s.p[e] - j
+            s.gradient[e] = g
+            s.impulse[e] = j
+            Av = s.p[e] + s.A_v_star[e]
+            norms += vec3(g * g, Av * Av, j * j) / diagonal(layout, d, e)
+        return block_sum(norms, s.scratch, world)
+
+    @wp.func
+    def couple_pairs(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
+        """Subtract X_a^T G X_b between the chains of two touching moving bodies; rows of one pair are summed."""
+        base = world * c.capacity
+        last = base + c.count[world]
+        row = base
+        while row < last:
+            a = c.body_a[row]
+            b = c.body_b[row]
+            if a >= 0 and b >= 0:
+                P_ww = mat33()
+                P_wv = mat33()
+                P_vw = mat33()
+                P_vv = mat33()
+                same = bool(True)
+                while same:
+                    n = c.normal[row]
+                    r = project(c.vc[row], n, c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+                    if r.mode != 0:
+                        G = curvature(r, n, c.Rt[row], c.Rn[row])
+                        X_a = skew(c.r_a[row])
+                        X_b = skew(c.r_b[row])
+                        P_vv += G
+                        P_wv += X_a * G
+                        P_vw -= G * X_b
+                        P_ww -= X_a * G * X_b
+                    row += 1
+                    same = bool(False)
+                    if row < last:
+                        same = c.body_a[row] == a and c.body_b[row] == b
+                j = layout.body_chain[b]
+                while j >= 0:
+                    Fw = P_ww * column_w(d, j) + P_wv * column_v(d, j)
+                    Fv = P_vw * column_w(d, j) + P_vv * column_v(d, j)
+                    i = layout.body_chain[a]
+                    turn = int(0)
+                    while i >= 0:
+                        if turn % wp.block_dim() == lane():
+                            value = lscalar(wp.dot(column_w(d, i), Fw) + wp.dot(column_v(d, i), Fv))
+                            if i >= j:
+                                k = c.hessian_entry[i] + j - c.hessian_first[i]
+                                s.H[k] = s.H[k] - value
+                            if j >= i:
+                                k = c.hessian_entry[j] + i - c.hessian_first[j]
+                                s.H[k] = s.H[k] - value
+                        turn += 1
+                        i = layout.dof_parent[i]
+                    barrier()
+                    j = layout.dof_parent[j]
+            else:
+                row += 1
+
+    @wp.func
+    def hessian(
+        layout: wp.ref[Layout],
+        d: wp.ref[FreeMotion],
+        c: wp.ref[Contacts],
+        t: wp.ref[Terms],
+        s: wp.ref[Solve],
+        world: int,
+        h: scalar,
+    ):
+        """Fill s.H."""
+        first = layout.world_dof[world]
+        last = layout.world_dof[world + 1]
+        coupled = c.coupled[world]
+        accumulate(layout, c, s, world, True)
+        if coupled == 0:  # the rows of H are the rows of A
+            start = layout.world_entry[world]
+            copy(d.A, start, s.H, layout.world_hessian[world], layout.world_entry[world + 1] - start)
+        else:
+            for e in range(first + lane(), last, wp.block_dim()):
+                target = c.hessian_entry[e]
+                width = layout.dof_first[e] - c.hessian_first[e]
+                for k in range(width):
+                    s.H[target + k] = lscalar(0.0)
+                for k in range(e - layout.dof_first[e] + 1):
+                    s.H[target + width + k] = lscalar(d.A[layout.dof_entry[e] + k])
+        barrier()
+        for e in range(first + lane(), last, wp.block_dim()):
+            b = layout.dof_body[e]
+            if c.body_active[b] != 0:
+                w = column_w(d, e)
+                u = column_v(d, e)
+                Fw = s.K_ww[b] * w + s.K_wv[b] * u
+                Fv = wp.transpose(s.K_wv[b]) * w + s.K_vv[b] * u
+                add_column(
+                    s.H,
+                    c.hessian_first,
+                    c.hessian_entry,
+                    layout.dof_above,
+                    layout.dof_above_start,
+                    e,
+                    d.Sw,
+                    d.Sv,
+                    Fw,
+                    Fv,
+                    1,
+                )
+            if t.kind[e] != 0:
+                k = c.hessian_entry[e] + e - c.hessian_first[e]
+                s.H[k] = s.H[k] + lscalar(evaluate(t, e, s.v[e], h)[2])
+        barrier()
+        if coupled != 0:
+            couple_pairs(layout, d, c, s, world)
+
+    return SimpleNamespace(
+        FreeMotion=FreeMotion,
+        Contacts=Contacts,
+        Terms=Terms,
+        Solve=Solve,
+        start_at=start_at,
+        relative_velocities=relative_velocities,
+        gradient=gradient,
+        hessian=hessian,
+        multiply=multiply,
+        block_sum=block_sum,
+    )
