@@ -85,7 +85,7 @@ class SapState(_OrderedBuffers):
     @property
     def precision(self) -> str:
         """``"fp64"`` if joint_q is stored in double precision, else ``"fp32"``."""
-        return "fp64" if self.joint_q is not None and self.joint_q.dtype is wp.float64 else "fp32"
+        return "fp64" if isinstance(self.joint_q, wp.array) and self.joint_q.dtype is wp.float64 else "fp32"
 
     @property
     def requires_grad(self) -> bool:
@@ -176,6 +176,12 @@ class SapModel:
         if name == "newton_model":
             raise AttributeError(name)
         return getattr(self.newton_model, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "newton_model":
+            super().__setattr__(name, value)
+        else:
+            setattr(self.newton_model, name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self.newton_model)})

@@ -4,6 +4,8 @@ A struct passed to a kernel is copied for every block, and a dozen arrays are ki
 array on the device instead, and device functions take its element by reference.
 """
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import warp as wp
@@ -19,25 +21,24 @@ class StructArgument:
 
 
 class StructCache:
-    """Structs made from arrays that callers pass again and again: made once for each set of arrays."""
+    """Structs made from arrays that callers pass again and again: made once for each set of arrays.
 
-    _LIMIT = 32
+    An entry lives as long as the arrays it points to, so captured graphs stay valid and memory does not grow.
+    """
 
     def __init__(self, device: Any):
         """Start empty."""
         self._device = device
-        self._made: dict[tuple[int, ...], StructArgument] = {}
+        self._made: dict[tuple[int, ...], wp.array] = {}
 
-    def get(self, arrays: dict[str, Any], make: Any) -> wp.array:
+    def get(self, arrays: dict[str, wp.array | None], make: Callable[[], Any]) -> wp.array:
         """The struct ``make()`` with all ``arrays`` as its fields; None leaves a field empty."""
-        key = tuple(0 if array is None else array.ptr or 0 for array in arrays.values())
-        key += tuple(0 if array is None else array.shape[0] for array in arrays.values())
+        key = tuple(id(array) for array in arrays.values())
         if key not in self._made:
-            if len(self._made) >= self._LIMIT:  # a caller that makes new buffers all the time must not fill memory
-                self._made.pop(next(iter(self._made)))
             struct = make()
             for name, array in arrays.items():
                 if array is not None:
                     setattr(struct, name, array)
-            self._made[key] = StructArgument(struct, self._device)
-        return self._made[key].array
+                    weakref.finalize(array, self._made.pop, key, None)
+            self._made[key] = wp.array([struct], dtype=struct._cls, device=self._device)
+        return self._made[key]

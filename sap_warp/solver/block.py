@@ -284,7 +284,7 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
 @functools.cache
 def make_multiply(types: Types, vector_types: Types, native: bool = True):
     """``multiply(matrix, first, adr, above, above_start, start, count, x, y)``: y = A x in packed tree rows."""
-    scalar, vector = types.scalar, vector_types.scalar
+    scalar, number = types.scalar, vector_types.scalar
     if native:
         snippet = _MULTIPLY.replace("SCALAR_X", vector_types.c_name).replace("SCALAR", types.c_name)
 
@@ -297,8 +297,8 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
             above_start: wp.array(dtype=wp.int32),
             start: int,
             count: int,
-            x: wp.array(dtype=vector),
-            y: wp.array(dtype=vector),
+            x: wp.array(dtype=number),
+            y: wp.array(dtype=number),
         ): ...
 
         return multiply
@@ -312,16 +312,16 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
         above_start: wp.array(dtype=wp.int32),
         start: int,
         count: int,
-        x: wp.array(dtype=vector),
-        y: wp.array(dtype=vector),
+        x: wp.array(dtype=number),
+        y: wp.array(dtype=number),
     ):
         for j in range(start + lane(), start + count, wp.block_dim()):
-            s = vector(0.0)
+            s = number(0.0)
             for k in range(first[j], j + 1):
-                s += vector(matrix[adr[j] + k - first[j]]) * x[k]
+                s += number(matrix[adr[j] + k - first[j]]) * x[k]
             for k in range(above_start[j], above_start[j + 1]):
                 i = above[k]
-                s += vector(matrix[adr[i] + j - first[i]]) * x[i]
+                s += number(matrix[adr[i] + j - first[i]]) * x[i]
             y[j] = s
         barrier()
 

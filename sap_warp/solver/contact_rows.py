@@ -20,12 +20,15 @@ from .free_motion import make_free_motion_data
 from .kinematics import make_kinematics, make_link
 from .layout import Layout
 from .options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
+from .terms.limit import NO_LIMIT
 
 BODY_INERTIA = wp.constant(CONTACT_WEIGHT_MODES.index("body_inertia"))
 DIAG_DELASSUS = wp.constant(CONTACT_WEIGHT_MODES.index("diag_delassus"))
 MIDPOINT = wp.constant(CONTACT_POINT_MODES.index("contact_midpoint"))
 WEIGHT_FLOOR = 1e-12
 """Smallest contact weight [1/kg]."""
+IMMOBILE_WEIGHT = 1e-20
+"""Below this a computed weight is the square of round-off [1/kg]."""
 
 
 @functools.cache
@@ -269,6 +272,9 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
                 w += body_mobility(links[b], d, b, r_b)
         else:
             w = delassus_weight(layout, d, a, b, r_a, r_b, law.weight_mode != DIAG_DELASSUS, y)
+        # Bodies that cannot move relative to each other here: J is round-off, and its square over a floored weight
+        # would be noise. In exact arithmetic such a contact does nothing, so it is kept apart.
+        immobile = wp.float64(w) < wp.float64(wp.static(IMMOBILE_WEIGHT))
         w64 = wp.max(wp.float64(w), wp.float64(wp.static(WEIGHT_FLOOR)))
         near_rigid = law.beta * law.beta * w64 / wp.float64(wp.static(4.0 * math.pi * math.pi))
 
@@ -279,8 +285,8 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
         out.r_a[row] = vec3(scalar(x0[0]), scalar(x0[1]), scalar(x0[2]))
         out.r_b[row] = vec3(scalar(x1[0]), scalar(x1[1]), scalar(x1[2]))
         out.phi0[row] = scalar(phi0)
-        out.vhat[row] = scalar(-wp.float64(phi0) / (h + tau))
-        out.mu[row] = scalar(mu)
+        out.vhat[row] = wp.where(immobile, scalar(wp.static(NO_LIMIT)), scalar(-wp.float64(phi0) / (h + tau)))
+        out.mu[row] = wp.where(immobile, scalar(0.0), scalar(mu))
         out.weight[row] = scalar(w64)
         out.Rt[row] = scalar(law.sigma * w64)
         out.Rn[row] = scalar(wp.max(near_rigid, wp.float64(1.0) / (h * k * (h + tau))))

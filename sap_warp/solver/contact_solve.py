@@ -19,7 +19,10 @@ from .layout import Layout, LayoutSizes
 from .line_search import SearchOptions, make_line_search
 from .objective import make_objective, make_solve_data
 from .options import LINE_SEARCHES
-from .status import DIVERGED, FACTORIZATION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+
+LARGEST_SPEED = 1e15
+"""A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
 
 
 @wp.struct
@@ -187,10 +190,17 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 change = wp.abs(step.cost - line.cost)
                 mean = scalar(0.5) * (wp.abs(step.cost) + wp.abs(line.cost))
                 line.cost = step.cost
-                if change <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
+                # a short step changes the cost little however far the minimum is: it proves nothing
+                if alpha > scalar(0.5) and change < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
                     running = bool(False)
+        large = vec3()
         for e in range(first + lane(), last, wp.block_dim()):
             v_out[layout.dof_newton[e]] = wp.float64(s.v[e])
+            if not (wp.abs(s.v[e]) <= scalar(wp.static(LARGEST_SPEED))):
+                large[0] += scalar(1.0)
+        large = block_sum(large, s.scratch, world)
+        if large[0] > scalar(0.0) and state < FREE_MOTION_FAILED:
+            state = DIVERGED
         if lane() == 0:
             status[world] = state
             iterations_out[world] = iterations

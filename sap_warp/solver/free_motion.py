@@ -19,7 +19,7 @@ from .arguments import StructArgument
 from .block import barrier, lane, make_add_column, make_cholesky, make_copy
 from .kinematics import BALL, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
-from .status import FREE_MOTION_FAILED
+from .status import DIVERGED, FREE_MOTION_FAILED
 
 
 @functools.cache
@@ -228,6 +228,18 @@ def make_free_motion_kernel(pose: Types, types: Types):
         d.fv[b] = m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force
 
     @wp.func
+    def bad_coordinates(link: wp.ref[Link], q: wp.array(dtype=wp.float64)) -> int:
+        """How many coordinates of a joint are not finite."""
+        count = int(0)
+        n = link.dof_count
+        if link.kind == BALL or is_floating(link.kind):
+            n = n + 1
+        for i in range(link.q_start, link.q_start + n):
+            if not wp.isfinite(q[i]):
+                count += 1
+        return count
+
+    @wp.func
     def move_freely(
         world: int,
         layout: wp.ref[Layout],
@@ -331,7 +343,10 @@ def make_free_motion_kernel(pose: Types, types: Types):
             if ok != 0:
                 d.v_star[e] = d.v_star[e] + d.rhs[e]
         if lane() == 0:
-            status_out[world] = wp.where(ok != 0, 0, FREE_MOTION_FAILED)
+            bad = int(0)
+            for b in range(layout.world_body[world], layout.world_body[world + 1]):
+                bad += bad_coordinates(links[b], q_in)
+            status_out[world] = wp.where(bad != 0, DIVERGED, wp.where(ok != 0, 0, FREE_MOTION_FAILED))
 
     @wp.kernel(module="unique", enable_backward=False)
     def free_motion(

@@ -28,7 +28,7 @@ D6 = wp.constant(int(newton.JointType.D6))
 
 @wp.struct
 class JointParameters:
-    """Newton's joint and body arrays, by reference: a value changed in the model acts in the next step."""
+    """Newton's joint and body arrays, by reference."""
 
     joint_type: wp.array(dtype=wp.int32)
     joint_parent: wp.array(dtype=wp.int32)

@@ -206,10 +206,17 @@ def make_line_search(types: Types) -> SimpleNamespace:
 
     @wp.func
     def search(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
+        """Step length by the chosen variant."""
         if o.variant == MONOTONE_DECAY:
             return monotone_decay(line, c, t, o)
+        trials = int(0)
         if o.variant == ARMIJO_DECAY:
-            return armijo_decay(line, c, t, o)
-        return exact_root(line, c, t, o)
+            step = armijo_decay(line, c, t, o)
+            if step.alpha > scalar(0.0):
+                return step
+            trials = step.iterations  # slip-stick transitions may need steps below the end of the scan
+        root = exact_root(line, c, t, o)
+        root.iterations = root.iterations + trials
+        return root
 
     return SimpleNamespace(Line=Line, line_value=line_value, search=search)

@@ -7,6 +7,7 @@ changes to one another, so the differences are what you read.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -87,11 +88,14 @@ class SapOptions:
         if not isinstance(self.use_f64_boundary_pose, bool):
             raise ValueError(f"use_f64_boundary_pose is {self.use_f64_boundary_pose!r}; valid choices are True, False.")
         for name, (low, high, closed) in _RANGES.items():
-            _check_range(name, getattr(self, name), low, high, closed)
+            value = getattr(self, name)
+            _check_range(name, value, low, high, closed)
+            object.__setattr__(self, name, None if value is None else float(value))
         for name in _COUNTS:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number of at least 1.")
+            object.__setattr__(self, name, int(value))
 
     @property
     def cost_tolerances(self) -> tuple[float, float]:
@@ -153,7 +157,7 @@ def _check_range(name: str, value: Any, low: float, high: float, closed: bool) -
     optional = getattr(SapOptions, name, None) is None
     if value is None and optional:
         return
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not number or math.isnan(value) or value > high or value < low or (value == low and not closed) or value == _INF:
         left = "[" if closed else "("
         also = ", or None for the default" if optional else ""
@@ -188,8 +192,9 @@ def expand_options(contact_preset_variant: str = "approx32", **overrides: Any) -
         ValueError: Unknown preset, or a value that is not a valid choice.
         TypeError: Unknown option.
     """
-    name = _PRESET_ALIASES.get(contact_preset_variant, contact_preset_variant)
-    if not isinstance(name, str) or name not in PRESETS:
+    known = isinstance(contact_preset_variant, str)
+    name = _PRESET_ALIASES.get(contact_preset_variant, contact_preset_variant) if known else ""
+    if name not in PRESETS:
         valid = ", ".join([*PRESETS, *_PRESET_ALIASES])
         raise ValueError(f"contact_preset_variant is {contact_preset_variant!r}; valid choices are {valid}.")
     unknown = sorted(set(overrides) - set(OPTION_NAMES))

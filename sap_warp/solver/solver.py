@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 from typing import Any
 
@@ -90,13 +91,7 @@ class SolverSAP(SolverBase):
         )
         self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
-        self._model_control = SapControl(
-            joint_f=self.model.joint_f,
-            joint_target_pos=self.model.joint_target_q,
-            joint_target_vel=self.model.joint_target_qd,
-            joint_act=self.model.joint_act,
-            joint_f_order="public",
-        )
+        self._model_control = self._view_model_control()
 
     def step(
         self,
@@ -126,11 +121,11 @@ class SolverSAP(SolverBase):
             raise ValueError("SolverSAP offers no observables; pass observables=None.")
         dt = _check_dt(dt)
         source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
-        inputs = self._control(control)
+        inputs, found = self._control(control), self._contacts(contacts)
         lanes = self._block_dim
         self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
         self.free_motion.compute(self.boundary, dt, self._status, lanes)  # A, v*
-        self.contact_jacobian.compute(self.boundary, inputs, self._contacts(contacts), dt, lanes)  # rows, weights
+        self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes)  # rows, weights
         self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
         self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
 
@@ -166,6 +161,7 @@ class SolverSAP(SolverBase):
         for stage in (self.boundary, self.contact_jacobian, self.integrate):
             stage.parameters = refreshed
         self.links.refresh()
+        self._model_control = self._view_model_control()
 
     @classmethod
     def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:
@@ -242,6 +238,11 @@ class SolverSAP(SolverBase):
         check_array(name, "body_f", state.body_f, (wp.spatial_vectorf,), model.body_count, device)
         return state
 
+    def _view_model_control(self) -> SapControl:
+        """The control that a step without one uses: the model's own arrays."""
+        model = self.model
+        return SapControl(model.joint_f, model.joint_target_q, model.joint_target_qd, model.joint_act, "public")
+
     def _control(self, control: Any) -> SapControl:
         if control is None:
             return self._model_control
@@ -286,10 +287,9 @@ class SolverSAP(SolverBase):
 
 
 def _check_dt(dt: Any) -> float:
-    try:
-        value = float(dt)
-    except (TypeError, ValueError):
-        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.") from None
+    if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
+        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
+    value = float(dt)
     if not math.isfinite(value) or value <= 0.0:
         raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
     return value

@@ -21,7 +21,7 @@ class SolveStatus(IntEnum):
     FREE_MOTION_FAILED = 4
     """The dynamics matrix A was not positive definite; the world keeps its state."""
     DIVERGED = 5
-    """A velocity was not finite; the world keeps its last state until it is reset."""
+    """A position or velocity was not finite or beyond all bounds; the world keeps the state it came in with."""
 
 
 CONVERGED = wp.constant(int(SolveStatus.CONVERGED))

@@ -83,11 +83,29 @@ def _body_problems(model: newton.Model) -> list[str]:
     kinematic = (model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC)) != 0
     if kinematic.any():
         problems.append(f"kinematic bodies: {_named(labels, np.flatnonzero(kinematic))}")
+    massless = model.joint_child.numpy()[_massless_joints(model)]
+    if len(massless):
+        problems.append(
+            "bodies without mass below joints without armature; give either of them some: " + _named(labels, massless)
+        )
     world = model.body_world.numpy()
     if (world < 0).any() and (world >= 0).any():
         hits = np.flatnonzero(world < 0)
         problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
     return problems
+
+
+def _massless_joints(model: newton.Model) -> np.ndarray:
+    """Joints with dofs whose whole subtree has no mass and whose dofs have no armature: A would be singular."""
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    moved = model.body_mass.numpy().astype(np.float64)
+    for joint in range(model.joint_count - 1, -1, -1):  # Newton orders joints parents first
+        if parent[joint] >= 0:
+            moved[parent[joint]] += moved[child[joint]]
+    start = model.joint_qd_start.numpy()
+    armature = np.concatenate([[0.0], np.cumsum(model.joint_armature.numpy().astype(np.float64))])
+    no_armature = armature[start[1:]] == armature[start[:-1]]
+    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature)
 
 
 def _other_problems(model: newton.Model) -> list[str]:
@@ -98,6 +116,7 @@ def _other_problems(model: newton.Model) -> list[str]:
         "springs": model.spring_count,
         "muscles": model.muscle_count,
         "mimic constraints": model.constraint_mimic_count,
+        "MuJoCo tendons": int(model.custom_frequency_counts.get("mujoco:tendon", 0)),
         "equality constraints": int(model.custom_frequency_counts.get("mujoco:equality_constraint", 0)),
     }
     return [f"{count} {what}" for what, count in counts.items() if count]

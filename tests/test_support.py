@@ -1,0 +1,291 @@
+"""Models with features the solver does not simulate are refused at construction, by name and label."""
+
+import newton
+import numpy as np
+import pytest
+import warp as wp
+
+from sap_warp import SolverSAP
+from sap_warp.solver.support import UnsupportedModelError, check_model
+
+UNIT = wp.mat33(np.eye(3))
+
+
+def box(builder, **kwargs):
+    """A floating box."""
+    body = builder.add_body(**kwargs)
+    builder.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+    return body
+
+
+def link(builder, label=None, **kwargs):
+    """A link with mass and without a joint."""
+    return builder.add_link(mass=1.0, inertia=UNIT, label=label, **kwargs)
+
+
+def chain(builder, count=2):
+    """A chain of hinges hinge0, hinge1, ... on the world."""
+    links, joints = [], []
+    for i in range(count):
+        links.append(link(builder, f"link{i}"))
+        joints.append(builder.add_joint_revolute(links[i - 1] if i else -1, links[i], label=f"hinge{i}"))
+    builder.add_articulation(joints)
+    return links, joints
+
+
+def kinematic_body(builder):
+    box(builder, is_kinematic=True, label="conveyor")
+
+
+def loop_joint(builder):
+    links, _ = chain(builder, 3)
+    builder.add_joint_revolute(links[0], links[2], label="closing")
+
+
+def disabled_joint(builder):
+    box(builder)
+    builder.add_articulation([builder.add_joint_revolute(-1, link(builder), enabled=False, label="unplugged")])
+
+
+def particles(builder):
+    box(builder)
+    builder.add_particles([wp.vec3()] * 3, [wp.vec3()] * 3, [1.0] * 3)
+
+
+def springs(builder):
+    particles(builder)
+    builder.add_spring(0, 1, 1.0, 1.0, 0.0)
+    builder.add_spring(1, 2, 1.0, 1.0, 0.0)
+
+
+def cloth(builder):
+    box(builder)
+    cells = {"dim_x": 2, "dim_y": 1, "cell_x": 0.1, "cell_y": 0.1}
+    builder.add_cloth_grid(pos=wp.vec3(), rot=wp.quat_identity(), vel=wp.vec3(), mass=0.1, **cells)
+
+
+def soft_body(builder):
+    box(builder)
+    cells = {f"dim_{axis}": 1 for axis in "xyz"} | {f"cell_{axis}": 0.1 for axis in "xyz"}
+    material = {"density": 1.0, "k_mu": 1.0, "k_lambda": 1.0, "k_damp": 0.0}
+    builder.add_soft_grid(pos=wp.vec3(), rot=wp.quat_identity(), vel=wp.vec3(), **cells, **material)
+
+
+def muscle(builder):
+    body = box(builder)
+    builder.add_muscle([body, body], [wp.vec3(), wp.vec3(1.0, 0.0, 0.0)], 1.0, 1.0, 1.0, 1.0, 1.0)
+
+
+def mimic_joint(builder):
+    _, joints = chain(builder)
+    builder.set_joint_mimic(joints[1], joints[0])
+
+
+def orphan_body(builder):
+    box(builder)
+    link(builder, "lonely")
+
+
+def drive_on_free_joint(builder):
+    box(builder, label="puck")
+    builder.joint_label[0] = "puck_joint"
+    builder.joint_target_ke[4] = 10.0
+    builder.joint_target_mode[4] = int(newton.JointTargetMode.POSITION)
+
+
+def damper_on_free_joint(builder):
+    box(builder)
+    builder.joint_label[0] = "puck_joint"
+    builder.joint_target_kd[0] = 10.0
+    builder.joint_target_mode[0] = int(newton.JointTargetMode.VELOCITY)
+
+
+def friction_on_free_joint(builder):
+    box(builder)
+    box(builder)
+    builder.joint_label[1] = "second"
+    builder.joint_friction[6] = 1.0
+
+
+def friction_on_distance_joint(builder):
+    joint = builder.add_joint_distance(-1, link(builder), label="tether")
+    builder.add_articulation([joint])
+    builder.joint_friction[5] = 1.0
+
+
+def rod_joint(builder):
+    first, second = link(builder), link(builder)
+    builder.add_articulation([builder.add_joint_free(first), builder.add_joint_rod(first, second, label="noodle")])
+
+
+def shared_body(builder):
+    box(builder, label="common")
+    builder.begin_world()
+    box(builder, label="local")
+    builder.end_world()
+
+
+MJCF = """<mujoco><worldbody>
+  <body name="left" pos="0 0 1"><joint name="jl" type="hinge" axis="0 0 1"/><geom size="0.1"/></body>
+  <body name="right" pos="1 0 1"><joint name="jr" type="hinge" axis="0 0 1"/><geom size="0.1"/></body>
+</worldbody>{}</mujoco>"""
+
+
+def mjcf_connect(builder):
+    builder.add_mjcf(
+        MJCF.format('<equality><connect name="pin" body1="left" body2="right" anchor="0 0 0"/></equality>')
+    )
+
+
+def mjcf_joint_equality(builder):
+    builder.add_mjcf(MJCF.format('<equality><joint joint1="jl" joint2="jr"/></equality>'))
+
+
+def mjcf_tendon(builder):
+    builder.add_mjcf(MJCF.format('<tendon><fixed name="t" stiffness="9"><joint joint="jl" coef="1"/></fixed></tendon>'))
+
+
+def massless_free_body(builder):
+    box(builder)
+    builder.add_body(label="ghost")
+
+
+def massless_leaf(builder):
+    parent = link(builder)
+    ghost = builder.add_link(label="ghost")
+    builder.add_articulation([builder.add_joint_revolute(-1, parent), builder.add_joint_revolute(parent, ghost)])
+
+
+REFUSED = [
+    (kinematic_body, ["kinematic bodies", "'conveyor'"]),
+    (loop_joint, ["loop joints", "'closing'"]),
+    (disabled_joint, ["disabled joints", "'unplugged'"]),
+    (particles, ["3 particles"]),
+    (springs, ["2 springs", "3 particles"]),
+    (cloth, ["4 triangle elements", "6 particles"]),
+    (soft_body, ["5 tetrahedral elements"]),
+    (muscle, ["1 muscles"]),
+    (mimic_joint, ["mimic joints", "'hinge1'"]),
+    (orphan_body, ["bodies without a joint", "'lonely'", "add_body"]),
+    (drive_on_free_joint, ["drives on free or distance joints", "'puck_joint'"]),
+    (damper_on_free_joint, ["drives on free or distance joints", "'puck_joint'"]),
+    (friction_on_free_joint, ["joint friction on free or distance joints", "'second'"]),
+    (friction_on_distance_joint, ["joint friction on free or distance joints", "'tether'"]),
+    (rod_joint, ["joint type", "'noodle'"]),
+    (shared_body, ["shared by all worlds", "'common'"]),
+    (mjcf_connect, ["1 equality constraints"]),
+    (mjcf_joint_equality, ["1 equality constraints"]),
+    (mjcf_tendon, ["tendon"]),
+    (massless_free_body, ["mass", "'ghost'"]),
+    (massless_leaf, ["mass", "'ghost'"]),
+]
+
+
+@pytest.mark.parametrize(("build", "words"), REFUSED, ids=[build.__name__ for build, _ in REFUSED])
+def test_unsupported_feature_is_refused_by_name_and_label(build, words):
+    """Constructing a solver names the feature and the entities that have it."""
+    builder = newton.ModelBuilder()
+    build(builder)
+    with pytest.raises(UnsupportedModelError) as error:
+        SolverSAP(builder.finalize(device="cpu"))
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_only_the_offenders_are_named():
+    """Healthy entities beside an unsupported one do not appear in the message."""
+    builder = newton.ModelBuilder()
+    shared_body(builder)
+    friction_on_distance_joint(builder)
+    with pytest.raises(UnsupportedModelError) as error:
+        check_model(builder.finalize(device="cpu"))
+    assert "'local'" not in str(error.value)
+
+
+def test_all_problems_are_reported_at_once():
+    """One error lists every unsupported feature on its own line, so that one round of repairs is enough."""
+    builder = newton.ModelBuilder()
+    features = (kinematic_body, loop_joint, orphan_body, disabled_joint, springs, friction_on_free_joint)
+    for build in features[:-1]:
+        build(builder)
+    builder.joint_friction[0] = 1.0
+    with pytest.raises(UnsupportedModelError) as error:
+        SolverSAP(builder.finalize(device="cpu"))
+    lines = str(error.value).splitlines()[1:]
+    for words in (
+        ("kinematic bodies", "'conveyor'"),
+        ("loop joints", "'closing'"),
+        ("bodies without a joint", "'lonely'"),
+        ("disabled joints", "'unplugged'"),
+        ("2 springs",),
+        ("3 particles",),
+        ("joint friction",),
+    ):
+        assert sum(all(word in line for word in words) for line in lines) == 1, words
+
+
+def test_long_lists_are_cut_short():
+    """Of many offenders the first few are named and the rest are counted."""
+    builder = newton.ModelBuilder()
+    box(builder)
+    for i in range(9):
+        link(builder, f"stray{i}")
+    with pytest.raises(UnsupportedModelError, match=r"'stray0', .* and 4 more") as error:
+        check_model(builder.finalize(device="cpu"))
+    assert "stray8" not in str(error.value)
+
+
+def test_the_error_is_a_value_error():
+    """Callers that catch ValueError catch this too."""
+    assert issubclass(UnsupportedModelError, ValueError)
+
+
+def every_joint_type(builder):
+    parent = link(builder)
+    joints = [builder.add_joint_free(parent)]
+    for add in ("revolute", "prismatic", "ball", "fixed"):
+        joints.append(getattr(builder, f"add_joint_{add}")(parent, link(builder)))
+    axis = newton.ModelBuilder.JointDofConfig(axis=(0.0, 1.0, 0.0), friction=1.0, target_ke=5.0)
+    joints.append(builder.add_joint_d6(parent, link(builder), linear_axes=[axis], angular_axes=[axis]))
+    joints.append(builder.add_joint_distance(parent, link(builder)))
+    builder.add_articulation(joints)
+
+
+def gains_without_a_mode(builder):
+    box(builder)
+    builder.joint_target_ke[0] = 10.0
+    builder.joint_target_mode[0] = int(newton.JointTargetMode.NONE)
+
+
+def massless_link_with_a_heavy_child(builder):
+    ghost = builder.add_link()
+    first = builder.add_joint_revolute(-1, ghost, axis=(1.0, 0.0, 0.0))
+    builder.add_articulation([first, builder.add_joint_revolute(ghost, link(builder), axis=(0.0, 1.0, 0.0))])
+
+
+def massless_link_with_armature(builder):
+    builder.add_articulation([builder.add_joint_revolute(-1, builder.add_link(), armature=0.1)])
+
+
+def global_shapes_beside_worlds(builder):
+    builder.add_ground_plane()
+    builder.begin_world()
+    box(builder)
+    builder.end_world()
+
+
+SUPPORTED = [
+    every_joint_type,
+    gains_without_a_mode,
+    massless_link_with_a_heavy_child,
+    massless_link_with_armature,
+    global_shapes_beside_worlds,
+]
+
+
+@pytest.mark.parametrize("build", SUPPORTED, ids=lambda build: build.__name__)
+def test_supported_models_pass(build):
+    """The checks refuse no model that the solver can simulate."""
+    builder = newton.ModelBuilder()
+    build(builder)
+    check_model(builder.finalize(device="cpu"))
