@@ -24,6 +24,7 @@ from ..model import (
 )
 from .arguments import StructArgument
 from .boundary import SapBoundary
+from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
 from .contact_solve import SapContactSolve
 from .free_motion import SapFreeMotion
@@ -48,6 +49,8 @@ class SolverSAP(SolverBase):
             pipeline.collide(state_0, contacts)
             solver.step(state_0, state_1, control, contacts, dt)
     """
+
+    SUPPORTED_OBSERVABLES = frozenset({SolverBase.ObservableKind.CONTACT_F})
 
     def __init__(
         self,
@@ -92,6 +95,9 @@ class SolverSAP(SolverBase):
         self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = self._view_model_control()
+        self._contact_forces = SapContactForces(self)
+        self._last_contacts: newton.Contacts | None = None
+        self._last_dt = 0.0
 
     def step(
         self,
@@ -111,15 +117,14 @@ class SolverSAP(SolverBase):
             control: Forces and targets; None takes the model's own.
             contacts: What the collision pipeline found at ``state_in``; None is no contact.
             dt: Time step.
-            observables: Not offered; must be None.
+            observables: Arrays from `observables()`; CONTACT_F is offered.
 
         Raises:
             ValueError: ``dt`` is not a positive finite number, or an array has the wrong size or device.
             TypeError: An argument is of the wrong type.
         """
-        if observables is not None:
-            raise ValueError("SolverSAP offers no observables; pass observables=None.")
         dt = _check_dt(dt)
+        self.validate_observables(observables, contacts)
         source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
         inputs, found = self._control(control), self._contacts(contacts)
         lanes = self._block_dim
@@ -128,6 +133,37 @@ class SolverSAP(SolverBase):
         self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes)  # rows, weights
         self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
         self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
+        self._last_contacts, self._last_dt = found, dt
+        if observables is not None and observables.contact_f is not None:
+            wp.copy(observables.contact_f, self.contact_forces().spatial_force)
+
+    def contact_forces(self) -> ContactForces:
+        """Contact forces of the last step, computed now: per contact, per body, and spatial as Newton defines them.
+
+        The arrays are overwritten by the next call. Call it after a step with contacts; inside a captured graph it
+        becomes part of the graph.
+
+        Raises:
+            RuntimeError: The last step had no contact buffer, or there was no step yet.
+        """
+        if self._last_contacts is None:
+            raise RuntimeError("contact_forces() needs a step that was given contacts; call step() with them first.")
+        return self._contact_forces.compute(self._last_contacts, self._last_dt)
+
+    def update_contacts(self, contacts: Any, state: Any = None) -> None:
+        """Write the last step's forces into ``contacts``: ``rigid_contact_force`` (on shape 1) and, if made, ``force``.
+
+        Args:
+            contacts: The buffer that the last step used.
+            state: Not needed.
+        """
+        found: Any = self._last_contacts
+        if found is None or self._contacts(contacts) is not found:
+            raise ValueError("update_contacts() takes the contacts that the last step was given.")
+        forces = self.contact_forces()
+        wp.copy(found.rigid_contact_force, forces.force)
+        if found.force is not None:
+            wp.copy(found.force, forces.spatial_force)
 
     def reset(
         self,
@@ -167,6 +203,11 @@ class SolverSAP(SolverBase):
     def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:
         """Register ``sap:shape_material_tau``, the dissipation time of a shape [s], on ``builder``."""
         register_tau(builder)
+
+    @property
+    def block_dim(self) -> int:
+        """Lanes that share one world."""
+        return self._block_dim
 
     # Statistics of the last step. Reading one waits for the device; a step never does.
 
