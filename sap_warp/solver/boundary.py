@@ -21,6 +21,7 @@ import warp as wp
 from ..model import SapControl, SapState
 from ..precision import FP64, TYPES, Types
 from .arguments import StructArgument
+from .kernel import solver_kernel
 from .kinematics import JointParameters, make_kinematics
 
 
@@ -118,7 +119,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
             b = -f_W
         body_f_out[body] = wp.spatial_vectord(a[0], a[1], a[2], b[0], b[1], b[2])
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def read_boundary(
         parameters: wp.array(dtype=JointParameters),
         public_velocity: int,
@@ -172,7 +173,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
             for i in range(iv, p.joint_qd_start[joint + 1]):
                 joint_qd_out[i] = scalar(joint_qd_in[i])
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def write_velocity(
         parameters: wp.array(dtype=JointParameters),
         public_velocity: int,

@@ -14,6 +14,7 @@ from ..precision import Types
 from .block import barrier, lane
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
+from .kernel import solver_kernel
 from .layout import Layout
 from .terms.contact import make_contact_term
 
@@ -124,7 +125,7 @@ def make_contact_force_kernel(pose: Types, dynamics: Types, types: Types):
                 moment += wp.cross(arm - com, f)
         wrench_out[layout.body_newton[b]] = to_spatial(force, moment)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def contact_forces(
         layout: wp.array(dtype=Layout),
         d: wp.array(dtype=FreeMotion),

@@ -22,6 +22,7 @@ from .contact_input import ContactInput, ContactLaw, DofInput, contact_law
 from .contact_rows import BODY_INERTIA, DIAG_DELASSUS, make_prepare_contact
 from .free_motion import make_free_motion_data
 from .joint_rows import make_joint_rows
+from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_link
 from .layout import Layout, LayoutSizes
 from .terms.dof import make_dof_terms
@@ -208,7 +209,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
                     count += 1
             t.count[world] = count
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def contact_data(
         layout: wp.array(dtype=Layout),
         p: wp.array(dtype=JointParameters),

@@ -15,6 +15,7 @@ import warp as wp
 from ..precision import TYPES, Types
 from .arguments import StructArgument
 from .block import barrier, lane, make_cholesky
+from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
 from .line_search import SearchOptions, make_line_search
 from .objective import make_objective, make_solve_data
@@ -207,7 +208,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             line_iterations_out[world] = trials
             residual_out[world] = wp.float64(residual)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def newton_solve(
         layout: wp.array(dtype=Layout),
         d: wp.array(dtype=FreeMotion),

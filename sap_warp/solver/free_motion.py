@@ -17,6 +17,7 @@ import warp as wp
 from ..precision import FP64, TYPES, Types
 from .arguments import StructArgument
 from .block import barrier, lane, make_add_column, make_cholesky, make_copy
+from .kernel import solver_kernel
 from .kinematics import BALL, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .status import DIVERGED, FREE_MOTION_FAILED
@@ -348,7 +349,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
                 bad += bad_coordinates(links[b], q_in)
             status_out[world] = wp.where(bad != 0, DIVERGED, wp.where(ok != 0, 0, FREE_MOTION_FAILED))
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def free_motion(
         layout: wp.array(dtype=Layout),
         links: wp.array(dtype=Link),

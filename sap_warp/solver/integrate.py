@@ -15,6 +15,7 @@ from ..precision import FP64, TYPES, Types
 from .arguments import StructArgument
 from .block import barrier, lane
 from .boundary import make_boundary_kernels
+from .kernel import solver_kernel
 from .kinematics import BALL, JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .options import POSITION_INTEGRATIONS
@@ -220,7 +221,7 @@ def make_integrate_kernel(state: Types):
             time_out[0] = time_out[0] + dt
             frame_out[0] = frame_out[0] + wp.int64(1)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def integrate(
         layout: wp.array(dtype=Layout),
         p: wp.array(dtype=JointParameters),

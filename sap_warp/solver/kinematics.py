@@ -15,6 +15,7 @@ import newton
 import warp as wp
 
 from ..precision import TYPES, Types
+from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
 
 PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))
@@ -88,7 +89,7 @@ def make_pack_kernel(types: Types):
     K = make_kinematics(types)
     to_vec3, to_quat = K.to_vec3, K.to_quat
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def pack_links(
         layout: Layout,
         p: JointParameters,

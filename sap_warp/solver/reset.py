@@ -8,6 +8,7 @@ import warp as wp
 
 from ..model import SapState
 from ..precision import TYPES, Types
+from .kernel import solver_kernel
 from .kinematics import JointParameters
 from .layout import Layout
 
@@ -21,7 +22,7 @@ def make_reset_kernel(state: Types):
     """One thread per body: its pose, twist and force, and its joint's coordinates."""
     scalar = state.scalar
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def reset(
         layout: Layout,
         p: JointParameters,
