@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import conventions
+    from .collision import (
+        ContactCapacityError,
+        SapCollisionModel,
+        SapCollisionPipeline,
+        SapCollisionState,
+        sap_collision_state_from_state,
+        sap_estimate_rigid_contact_max,
+        sap_normalize_broad_phase_mode,
+    )
+    from .contacts import SapContacts, sap_contacts_from_newton
+    from .explain import explain_contact
     from .model import (
         SapControl,
         SapModel,
@@ -17,6 +28,7 @@ if TYPE_CHECKING:
         sap_state_from_newton,
     )
     from .solver import (
+        ContactForces,
         SapContactJacobian,
         SapContactSolve,
         SapFreeMotion,
@@ -37,6 +49,16 @@ _SUBMODULE_OF = {
     "sap_model_from_newton": "model",
     "sap_state_from_newton": "model",
     "sap_control_from_newton": "model",
+    "explain_contact": "explain",
+    "SapContacts": "contacts",
+    "sap_contacts_from_newton": "contacts",
+    "SapCollisionModel": "collision",
+    "SapCollisionState": "collision",
+    "SapCollisionPipeline": "collision",
+    "ContactCapacityError": "collision",
+    "sap_collision_state_from_state": "collision",
+    "sap_estimate_rigid_contact_max": "collision",
+    "sap_normalize_broad_phase_mode": "collision",
     "SolverSAP": "solver",
     "SapFreeMotion": "solver",
     "SapContactJacobian": "solver",
@@ -44,11 +66,18 @@ _SUBMODULE_OF = {
     "SapOptions": "solver",
     "SolveStatus": "solver",
     "UnsupportedModelError": "solver",
+    "ContactForces": "solver",
 }
 
 __all__ = [
+    "ContactCapacityError",
+    "ContactForces",
+    "SapCollisionModel",
+    "SapCollisionPipeline",
+    "SapCollisionState",
     "SapContactJacobian",
     "SapContactSolve",
+    "SapContacts",
     "SapControl",
     "SapFreeMotion",
     "SapModel",
@@ -58,8 +87,13 @@ __all__ = [
     "SolverSAP",
     "UnsupportedModelError",
     "conventions",
+    "explain_contact",
+    "sap_collision_state_from_state",
+    "sap_contacts_from_newton",
     "sap_control_from_newton",
+    "sap_estimate_rigid_contact_max",
     "sap_model_from_newton",
+    "sap_normalize_broad_phase_mode",
     "sap_state_from_newton",
 ]
 

@@ -132,6 +132,16 @@ def _make_parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
     compare.set_defaults(command=_compare_presets)
 
+    explain = commands.add_parser(
+        "explain", help="say which values a pair of shapes uses in contact and what to expect of it", **layout
+    )
+    explain.add_argument("scene", help="scene name")
+    explain.add_argument("shapes", nargs="*", metavar="SHAPE", help="two shapes by label, end of it, body or index")
+    explain.add_argument("--preset", default="approx32", metavar="P", help="see 'sap-warp presets'")
+    _add_solver_arguments(explain)
+    explain.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
+    explain.set_defaults(command=_explain)
+
     presets = commands.add_parser("presets", help="print what each preset chooses")
     presets.set_defaults(command=_presets)
     return parser
@@ -297,8 +307,7 @@ def _verdict(run: SceneRun) -> int:
 
 def _compare_presets(arguments: argparse.Namespace) -> int:
     find_scene(arguments.scene)
-    if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
-        raise CommandError(f"cannot write {arguments.json}: there is no folder {arguments.json.absolute().parent}.")
+    _check_target(arguments.json)
     if arguments.every > arguments.steps:
         raise CommandError(f"--every {arguments.every} is larger than --steps {arguments.steps}: nothing to compare.")
     device = _find_device(arguments.device)
@@ -318,11 +327,21 @@ def _compare_presets(arguments: argparse.Namespace) -> int:
             report=report,
         )
     _print_comparison(result)
-    if arguments.json is not None:
-        with _asked_by_user():
-            arguments.json.write_text(json.dumps(result.as_dict(), indent=2) + "\n", encoding="utf-8")
-        print(f"written to {arguments.json}")
+    _write_json(arguments.json, result)
     return EXIT_OK
+
+
+def _check_target(path: Path | None) -> None:
+    """Complain before the work, not after it."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise CommandError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
+
+
+def _write_json(path: Path | None, result: Any) -> None:
+    if path is not None:
+        with _asked_by_user():
+            path.write_text(json.dumps(result.as_dict(), indent=2) + "\n", encoding="utf-8")
+        print(f"written to {path}")
 
 
 def _print_comparison(result: PresetComparison) -> None:
@@ -343,6 +362,38 @@ def _print_comparison(result: PresetComparison) -> None:
     _print_table(title, header, rows)
     print("|dv| is the norm over all dofs of a world, m/s and rad/s together.")
     print(f"States with contact: {result.samples_with_contact}. Steps that did not converge: {result.not_converged}.")
+
+
+# sap-warp explain
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    find_scene(arguments.scene)
+    shapes = arguments.shapes
+    if len(shapes) not in (0, 2):
+        raise CommandError(f"explain takes two shapes, or none to list them; got {len(shapes)}.")
+    _check_target(arguments.json)
+    if arguments.json is not None and not shapes:
+        raise CommandError("--json needs two shapes to explain.")
+    device = _find_device(arguments.device)
+    from .explain import explain_contact, shape_names
+    from .scenes import build_scene
+    from .solver.options import expand_options
+
+    with _asked_by_user():
+        options = expand_options(arguments.preset)
+
+    model, scene = build_scene(arguments.scene, 1, device)
+    if not shapes:
+        _print_table(f"Shapes of {scene.name}", ("", "label", "geometry", "body"), shape_names(model))
+        return EXIT_OK
+    dt = scene.dt if arguments.dt is None else arguments.dt
+    with _asked_by_user():
+        result = explain_contact(model, *shapes, dt=dt, options=options, source=scene.name)
+    for title, header, rows in result.tables():
+        _print_table(title, header, rows, show_header=any(header))
+    _write_json(arguments.json, result)
+    return EXIT_OK
 
 
 # sap-warp presets
@@ -391,7 +442,7 @@ def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]
             table.add_row(*row)
         Console().print(table)
         return
-    lines = [header, *rows]
+    lines = [header, *rows] if show_header else rows
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     print(title)
     for line in lines:

@@ -109,8 +109,10 @@ def compare_presets(
     model, built = build_scene(scene, num_worlds, device)
     randomize_start(model, built, seed)
     run = SceneRun(model, built, dt, REFERENCE, **solver_options)
-    capacity = {"max_rigid_contact": built.max_rigid_contact}
-    others = [SolverSAP(model, contact_preset_variant=name, **capacity, **solver_options) for name in OTHERS]
+    capacity = built.max_rigid_contact
+    others = [
+        SolverSAP(model, contact_preset_variant=name, max_rigid_contact=capacity, **solver_options) for name in OTHERS
+    ]
     run.restart()
 
     reference, differences = [], [[] for _ in OTHERS]  # type: ignore[var-annotated]

@@ -21,7 +21,8 @@ from sap_warp.solver.block import (
     make_multiply,
 )
 from sap_warp.solver.boundary import make_boundary_kernels
-from sap_warp.solver.contact_jacobian import bin_contacts, make_contact_kernel
+from sap_warp.solver.contact_binning import make_bin_kernel
+from sap_warp.solver.contact_jacobian import make_contact_kernel
 from sap_warp.solver.contact_solve import make_solve_kernel
 from sap_warp.solver.free_motion import make_free_motion_kernel
 from sap_warp.solver.integrate import make_integrate_kernel
@@ -254,7 +255,7 @@ def modules():
         "pack links": make_pack_kernel(FP64),
         "free motion, fp32": make_free_motion_kernel(FP32, FP32),
         "free motion, fp64": make_free_motion_kernel(FP64, FP64),
-        "bin contacts": bin_contacts,
+        "bin contacts": make_bin_kernel(FP32, FP32, FP32),
         "contact data, approx32": make_contact_kernel(FP32, FP32, FP32, FP32, FP64),
         "contact data, fp64": make_contact_kernel(FP64, FP64, FP64, FP64, FP64),
         "solve, approx32": make_solve_kernel(FP32, FP64, FP32, FP32),

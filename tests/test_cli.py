@@ -34,7 +34,10 @@ def differing_options():
     return {name: row for name, row in table.items() if len(set(row)) > 1}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"], ["run", "no-such-scene"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["run", "--help"], ["--version"], ["run", "no-such-scene"], ["explain", "no-such-scene", "a", "b"]],
+)
 def test_help_and_mistakes_need_no_large_library(arguments):
     """What answers without simulating loads neither Newton nor Warp nor rich."""
     code = f"import sys; from sap_warp.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"

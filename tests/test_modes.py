@@ -223,6 +223,22 @@ def test_a_step_is_at_most_eight_launches(boxes, monkeypatch):
     assert len(names) == 6, names
 
 
+def test_stages_can_be_run_alone(boxes, reference):
+    """Free motion and contact data without a step: the same numbers, and the state stays as it was."""
+    model, contacts = boxes
+    solver = sap_warp.SolverSAP(model, contact_preset_variant="approx64")
+    state = model.state()
+    state.joint_qd.assign(np.tile(np.array([0.3, -0.1, -0.2, 0.4, 0.7, -0.5], np.float32), 2))
+    before = state.joint_q.numpy(), state.joint_qd.numpy()
+    np.testing.assert_array_equal(solver.compute_free_motion(state, None, DT).v_star(), reference.motion.v_star())
+    rows = solver.compute_contacts(state, None, contacts, DT)
+    np.testing.assert_array_equal(rows.data.phi0.numpy()[: reference.count], reference.row("phi0"))
+    assert rows.dense(0).shape == (reference.count, 3, model.joint_dof_count)
+    np.testing.assert_array_equal(before[0], state.joint_q.numpy())
+    np.testing.assert_array_equal(before[1], state.joint_qd.numpy())
+    assert solver.frame_id == 0
+
+
 def test_all_presets_are_covered():
     """A new preset must be added to this file."""
     assert set(PRESETS) == {"approx32", "approx64", "drake"}

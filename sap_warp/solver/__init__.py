@@ -1,5 +1,6 @@
 """The SAP time step: `SolverSAP` and its stages."""
 
+from .contact_forces import ContactForces
 from .contact_jacobian import SapContactJacobian
 from .contact_solve import SapContactSolve
 from .free_motion import SapFreeMotion
@@ -9,6 +10,7 @@ from .status import SolveStatus
 from .support import UnsupportedModelError
 
 __all__ = [
+    "ContactForces",
     "SapContactJacobian",
     "SapContactSolve",
     "SapFreeMotion",

@@ -17,6 +17,7 @@ import warp as wp
 from ..precision import FP32, FP64, TYPES, Types
 from .arguments import StructArgument, StructCache
 from .block import barrier, lane
+from .contact_binning import make_bin_kernel
 from .contact_data import make_contact_data
 from .contact_input import ContactInput, ContactLaw, DofInput, contact_law
 from .contact_rows import BODY_INERTIA, DIAG_DELASSUS, make_prepare_contact
@@ -26,47 +27,6 @@ from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_link
 from .layout import Layout, LayoutSizes
 from .terms.dof import make_dof_terms
-
-
-@wp.func
-def bin_share(
-    layout: wp.ref[Layout],
-    c: wp.ref[ContactInput],
-    thread: int,
-    contact_max: int,
-    threads: int,
-    found_out: wp.array(dtype=wp.int32),
-    slot_out: wp.array(dtype=wp.int32),
-):
-    """One thread's share of the contacts."""
-    capacity = slot_out.shape[0] // found_out.shape[0]
-    for i in range(thread, wp.min(c.count[0], contact_max), threads):
-        world = int(-1)
-        for side in range(2):
-            shape = wp.where(side == 0, c.shape0[i], c.shape1[i])
-            if shape >= 0:
-                body = c.shape_body[shape]
-                if body >= 0:
-                    b = layout.newton_body[body]
-                    if layout.body_chain[b] >= 0:
-                        world = layout.body_world[b]
-        if world >= 0:
-            slot = wp.atomic_add(found_out, world, 1)
-            if slot < capacity:
-                slot_out[world * capacity + slot] = i
-
-
-@wp.kernel(enable_backward=False)
-def bin_contacts(
-    layout_in: wp.array(dtype=Layout),
-    contacts_in: wp.array(dtype=ContactInput),
-    contact_max: int,
-    threads: int,
-    found_out: wp.array(dtype=wp.int32),
-    slot_out: wp.array(dtype=wp.int32),
-):
-    """Give every contact that can move something a slot in its world. The number of threads is not the capacity."""
-    bin_share(layout_in[0], contacts_in[0], wp.tid(), contact_max, threads, found_out, slot_out)
 
 
 @functools.cache
@@ -299,6 +259,7 @@ class SapContactJacobian:
         self._law = StructArgument(contact_law(options), device)
         self._links = links.get(weight)[0]
         self._kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
+        self._bin_kernel = make_bin_kernel(free_motion.pose_types, contact_pose, free_motion.types)
         self._empty = newton.Contacts(0, 0, device=device)
         self._last_count: wp.array | None = None
         self._last_capacity = 0
@@ -314,9 +275,9 @@ class SapContactJacobian:
             # One thread on the CPU walks just the contacts there are; on CUDA a fixed grid strides over them.
             threads = 1 if device.is_cpu else min(capacity, 1 << 16)
             wp.launch(
-                bin_contacts,
+                self._bin_kernel,
                 dim=threads,
-                inputs=[self.layout_argument, source, capacity, threads],
+                inputs=[self.layout_argument, source, self.free_motion.argument, capacity, threads],
                 outputs=[self._found, self._slot],
                 device=device,
             )
@@ -347,6 +308,10 @@ class SapContactJacobian:
         if self._last_count is None:
             return 0
         return max(0, int(self._last_count.numpy()[0]) - self._last_capacity)
+
+    def buffer_need(self) -> int:
+        """Contacts that the collision pipeline found in the last step, whether or not its buffer could hold them."""
+        return 0 if self._last_count is None else int(self._last_count.numpy()[0])
 
     def dense(self, world: int = 0) -> np.ndarray:
         """Contact Jacobian of one world for inspection, shape [rows, 3, dofs].

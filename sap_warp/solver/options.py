@@ -29,7 +29,7 @@ class SapOptions:
 
     # Discretization: what a preset chooses.
     contact_weight_mode: str = "body_inertia"
-    """How the contact weight w is estimated: from the two bodies, from diag(A)^-1, or from A^-1 (as Drake does)."""
+    """How the contact weight w is estimated: from the two bodies, from diag(A)^-1 (as Drake does), or from A^-1."""
     contact_point_mode: str = "witness_point"
     """Where a contact measures relative velocity: at both witnesses, or at one stiffness-weighted point."""
     position_integration: str = "midpoint"

@@ -12,6 +12,7 @@ import numpy as np
 import warp as wp
 from newton.solvers import SolverBase
 
+from ..contacts import SapContacts
 from ..model import (
     SapControl,
     SapModel,
@@ -24,6 +25,7 @@ from ..model import (
 )
 from .arguments import StructArgument
 from .boundary import SapBoundary
+from .capacity import CapacityCheck
 from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
 from .contact_solve import SapContactSolve
@@ -58,6 +60,7 @@ class SolverSAP(SolverBase):
         *,
         contact_preset_variant: str = "approx32",
         block_dim: int | None = None,
+        strict_capacity: bool = False,
         **options: Any,
     ):
         """Prepare all buffers; a step allocates nothing.
@@ -67,6 +70,8 @@ class SolverSAP(SolverBase):
             contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``.
             block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
                 ``wp.config.enable_cpu_blocks``.
+            strict_capacity: Raise `ContactCapacityError` when a statistic is read after a step that dropped contacts,
+                instead of warning once.
             **options: Any field of `SapOptions`; wins over the preset.
 
         Raises:
@@ -96,6 +101,7 @@ class SolverSAP(SolverBase):
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = self._view_model_control()
         self._contact_forces = SapContactForces(self)
+        self._capacity = CapacityCheck(self.contact_jacobian, self.options.max_rigid_contact, bool(strict_capacity))
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
@@ -124,7 +130,7 @@ class SolverSAP(SolverBase):
             TypeError: An argument is of the wrong type.
         """
         dt = _check_dt(dt)
-        self.validate_observables(observables, contacts)
+        self.validate_observables(observables, self._contacts(contacts))
         source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
         inputs, found = self._control(control), self._contacts(contacts)
         lanes = self._block_dim
@@ -136,6 +142,20 @@ class SolverSAP(SolverBase):
         self._last_contacts, self._last_dt = found, dt
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
+
+    def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
+        """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
+        source, inputs = self._state(state, "state"), self._control(control)
+        self.boundary.read(source, inputs)
+        self.free_motion.compute(self.boundary, _check_dt(dt), self._status, self._block_dim)
+        return self.free_motion
+
+    def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
+        """Run the first three stages alone: contact rows and dof terms at ``state``, for inspection."""
+        found = self._contacts(contacts)
+        self.compute_free_motion(state, control, dt)
+        self.contact_jacobian.compute(self.boundary, self._control(control), found, _check_dt(dt), self._block_dim)
+        return self.contact_jacobian
 
     def contact_forces(self) -> ContactForces:
         """Contact forces of the last step, computed now: per contact, per body, and spatial as Newton defines them.
@@ -214,12 +234,17 @@ class SolverSAP(SolverBase):
     @property
     def last_contact_count(self) -> int:
         """Contacts that took part, over all worlds."""
+        self._capacity.check()
         return int(self.contact_jacobian.contact_count.numpy().sum())
 
     @property
     def last_truncated_contact_count(self) -> int:
-        """Contacts that found no place in their world, over all worlds."""
-        return int(self.contact_jacobian.truncated_count.numpy().sum()) + self.contact_jacobian.overflow_count()
+        """Contacts that found no place in their world or in the pipeline's buffer, over all worlds.
+
+        The first time it is not zero there is a warning, or with ``strict_capacity`` an exception each time, that
+        names the worlds and the number to set. Reading the other statistics does the same.
+        """
+        return self._capacity.check()
 
     @property
     def last_solve_iterations(self) -> int:
@@ -234,6 +259,7 @@ class SolverSAP(SolverBase):
     @property
     def last_converged(self) -> bool:
         """Whether every world met a stopping criterion."""
+        self._capacity.check()
         return bool((self._status.numpy() == SolveStatus.CONVERGED).all())
 
     @property
@@ -252,6 +278,7 @@ class SolverSAP(SolverBase):
     @property
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world."""
+        self._capacity.check()
         return self._status.numpy()
 
     @property
@@ -299,11 +326,13 @@ class SolverSAP(SolverBase):
         return control
 
     def _contacts(self, contacts: Any) -> Any:
+        if isinstance(contacts, SapContacts):
+            contacts = contacts.newton_contacts
         if contacts is None or isinstance(contacts, newton.Contacts):
             if contacts is not None and contacts.device != self.model.device:
                 raise ValueError(f"contacts are on '{contacts.device}'; the model is on '{self.model.device}'.")
             return contacts
-        raise TypeError(f"contacts is a {type(contacts).__name__}; expected newton.Contacts or None.")
+        raise TypeError(f"contacts is a {type(contacts).__name__}; expected SapContacts, newton.Contacts or None.")
 
     def _check_block_dim(self, block_dim: int | None) -> int:
         on_cpu = self.model.device.is_cpu

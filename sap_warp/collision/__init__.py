@@ -1,0 +1,23 @@
+"""Collision detection: from body poses and shapes to a bounded buffer of rigid contacts.
+
+It stands on `newton.CollisionPipeline`. This package adds the views that the solver's side of the world speaks
+(`SapCollisionModel`, `SapCollisionState`), what is known about capacity, and launches that suit the CPU.
+"""
+
+from .capacity import ContactCapacityError, sap_estimate_rigid_contact_max
+from .model import SapCollisionModel
+from .pairs import UnsupportedPair
+from .pipeline import BROAD_PHASE_MODES, SapCollisionPipeline, sap_normalize_broad_phase_mode
+from .state import SapCollisionState, sap_collision_state_from_state
+
+__all__ = [
+    "BROAD_PHASE_MODES",
+    "ContactCapacityError",
+    "SapCollisionModel",
+    "SapCollisionPipeline",
+    "SapCollisionState",
+    "UnsupportedPair",
+    "sap_collision_state_from_state",
+    "sap_estimate_rigid_contact_max",
+    "sap_normalize_broad_phase_mode",
+]

@@ -1,0 +1,151 @@
+"""How many contacts to expect, how many there were, and what to say when the buffer was too small."""
+
+from __future__ import annotations
+
+import warnings
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..contacts import ContactCapacityError
+from ..model import SapModel
+from .model import SapCollisionModel, newton_model_of
+
+_T = newton.GeoType
+_MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
+_ONE_POINT = (int(_T.SPHERE), int(_T.ELLIPSOID))
+CONTACTS_PER_MESH_PAIR = 40
+"""What contact reduction usually leaves of a pair with a mesh or heightfield."""
+CONTACTS_PER_PAIR = 5
+"""Largest manifold of two convex shapes."""
+NEIGHBOURS = 20
+"""Shapes that one shape is assumed to touch at a time."""
+MIN_CAPACITY = 64
+"""Smallest estimate."""
+
+
+def sap_estimate_rigid_contact_max(model: SapCollisionModel | SapModel | newton.Model) -> int:
+    """Estimate how many contacts the shapes of all worlds can have at once.
+
+    The smaller of two numbers: all pairs that may collide with the manifold size of their types, and 20 neighbours
+    for every shape besides planes. Deep piles of meshes can need more; `SapCollisionPipeline.last_overflow` tells.
+    """
+    newton_model = newton_model_of(model)
+    if newton_model.shape_count == 0:
+        return MIN_CAPACITY
+    kinds = newton_model.shape_type.numpy()
+    estimate = _neighbour_estimate(newton_model, kinds)
+    if newton_model.shape_contact_pairs is not None:
+        pairs = newton_model.shape_contact_pairs.numpy().reshape(-1, 2)
+        estimate = min(estimate, int(_contacts_per_pair(kinds[pairs]).sum()))
+    return max(estimate, MIN_CAPACITY)
+
+
+def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
+    one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
+    mesh_like = np.isin(kinds, _MESH_LIKE).any(axis=1)
+    return np.where(mesh_like, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, CONTACTS_PER_PAIR))
+
+
+def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
+    colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
+    plane = colliding & (kinds == int(_T.PLANE))
+    solid = colliding & ~plane
+    size = np.where(np.isin(kinds, _MESH_LIKE), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
+    world = model.shape_world.numpy()
+    planes_by_world = np.bincount(world[plane] + 1, minlength=model.world_count + 1)
+    # a global plane meets every shape, a global shape every plane
+    seen = planes_by_world[0] + np.where(world >= 0, planes_by_world[world + 1], planes_by_world[1:].sum())
+    return int((size * (NEIGHBOURS // 2 + seen))[solid].sum())
+
+
+LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS = range(7)
+
+
+@wp.kernel(enable_backward=False)
+def record_need(
+    counters_in: wp.array[wp.int32],
+    pair_count_in: wp.array[wp.int32],
+    triangle_count_in: wp.array[wp.int32],
+    capacity: int,
+    record: wp.array[wp.int32],
+) -> None:
+    """What the collision pass needed, and the largest need so far."""
+    count = counters_in[0]
+    dropped = wp.max(count - capacity, 0)
+    record[wp.static(LAST)] = count
+    record[wp.static(LAST_DROPPED)] = dropped
+    record[wp.static(PEAK)] = wp.max(record[wp.static(PEAK)], count)
+    record[wp.static(PEAK_DROPPED)] = wp.max(record[wp.static(PEAK_DROPPED)], dropped)
+    record[wp.static(PEAK_PAIRS)] = wp.max(record[wp.static(PEAK_PAIRS)], pair_count_in[0])
+    if triangle_count_in.shape[0] > 0:
+        record[wp.static(PEAK_TRIANGLES)] = wp.max(record[wp.static(PEAK_TRIANGLES)], triangle_count_in[0])
+    record[wp.static(REDUCTION_LOSS)] = wp.max(record[wp.static(REDUCTION_LOSS)], counters_in[2])
+
+
+class CapacityRecord:
+    """Keeps the need of every collision pass on the device, and reports it when the host asks."""
+
+    def __init__(self, pipeline: newton.CollisionPipeline, strict: bool):
+        narrow_phase, device = pipeline.narrow_phase, pipeline.device
+        self.strict = strict
+        self.pair_count = pipeline.broad_phase_pair_count
+        self.pair_max = pipeline.shape_pairs_max
+        triangles = narrow_phase.triangle_pairs_count
+        self.triangle_count = wp.empty(0, dtype=wp.int32, device=device) if triangles is None else triangles
+        self.triangle_max = 0 if narrow_phase.triangle_pairs is None else narrow_phase.triangle_pairs.shape[0]
+        self.record = wp.zeros(7, dtype=wp.int32, device=device)
+        self._warned = False
+
+    def after_collide(self, contacts: newton.Contacts) -> None:
+        """Record one pass: one launch, no wait."""
+        wp.launch(
+            record_need,
+            dim=1,
+            inputs=[contacts.contact_counters, self.pair_count, self.triangle_count, contacts.rigid_contact_max],
+            outputs=[self.record],
+            device=self.record.device,
+            record_tape=False,
+        )
+
+    def read(self) -> np.ndarray:
+        """Wait for the device and return the record; warn once, or raise if strict, when something was dropped.
+
+        Raises:
+            ContactCapacityError: Something was dropped since the last `clear` and ``strict`` is set.
+        """
+        record = self.record.numpy()
+        problems = self._problems(record)
+        if problems and self.strict:
+            raise ContactCapacityError(" ".join(problems))
+        if problems and not self._warned:
+            self._warned = True
+            warnings.warn(" ".join(problems), RuntimeWarning, stacklevel=4)
+        return record
+
+    def clear(self) -> None:
+        """Forget the past; a later overflow is reported again."""
+        self.record.zero_()
+        self._warned = False
+
+    def _problems(self, record: np.ndarray) -> list[str]:
+        problems = []
+        if record[PEAK_DROPPED] > 0:
+            problems.append(
+                f"The contact buffer was too small: a collision pass found {record[PEAK]} contacts and dropped "
+                f"{record[PEAK_DROPPED]}. Set rigid_contact_max={record[PEAK]} or more."
+            )
+        if record[PEAK_PAIRS] > self.pair_max:
+            problems.append(
+                f"The broad phase found {record[PEAK_PAIRS]} shape pairs and has room for {self.pair_max}. "
+                f"Set shape_pairs_max={record[PEAK_PAIRS]} or more."
+            )
+        if record[PEAK_TRIANGLES] > self.triangle_max:
+            problems.append(
+                f"The narrow phase found {record[PEAK_TRIANGLES]} triangle pairs and has room for "
+                f"{self.triangle_max}. Set max_triangle_pairs={record[PEAK_TRIANGLES]} or more."
+            )
+        if record[REDUCTION_LOSS] > 0:
+            problems.append("Contact reduction of mesh pairs lost candidates. Raise max_triangle_pairs.")
+        return problems

@@ -1,0 +1,76 @@
+"""`SapCollisionModel`: the shapes of all worlds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import newton
+import warp as wp
+
+from ..model import SapModel
+from .state import SapCollisionState
+
+
+class SapCollisionModel:
+    """Shape metadata for broad phase, narrow phase and contact writing: a view of a Newton model, without copies.
+
+    Every attribute that is not defined here is Newton's own (``collision_model.shape_gap`` *is*
+    ``model.shape_gap``), so a margin or gap changed through either object is seen by the next `collide`. Shape
+    types, flags, groups, filters and worlds are read when a pipeline is built.
+    """
+
+    newton_model: newton.Model
+    """The wrapped model."""
+
+    def __init__(self, model: newton.Model | SapModel):
+        """Wrap ``model``; it needs no joints.
+
+        Raises:
+            TypeError: ``model`` is neither a Newton model nor a `SapModel`.
+        """
+        if isinstance(model, SapModel):
+            model = model.newton_model
+        if not isinstance(model, newton.Model):
+            raise TypeError(f"SapCollisionModel wraps a newton.Model or a SapModel, got {type(model).__name__}.")
+        self.newton_model = model
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for names that this class does not define.
+        if name == "newton_model":
+            raise AttributeError(name)
+        return getattr(self.newton_model, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "newton_model":
+            super().__setattr__(name, value)
+        else:
+            setattr(self.newton_model, name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.newton_model)})
+
+    @property
+    def shape_labels(self) -> list[str]:
+        """Label of each shape."""
+        return list(self.newton_model.shape_label)
+
+    @property
+    def body_labels(self) -> list[str]:
+        """Label of each body."""
+        return list(self.newton_model.body_label)
+
+    def state(self) -> SapCollisionState:
+        """Clone the model's initial poses and twists."""
+        model = self.newton_model
+        return SapCollisionState(
+            body_q=wp.clone(model.body_q, requires_grad=False), body_qd=wp.clone(model.body_qd, requires_grad=False)
+        )
+
+
+def newton_model_of(model: SapCollisionModel | SapModel | newton.Model) -> newton.Model:
+    """The Newton model of any of the three.
+
+    Raises:
+        TypeError: ``model`` is none of them.
+    """
+    return model.newton_model if isinstance(model, SapCollisionModel) else SapCollisionModel(model).newton_model

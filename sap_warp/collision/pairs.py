@@ -1,0 +1,118 @@
+"""Shape pairings that Newton's narrow phase does not handle.
+
+Found by reading its routing and by trying every pairing on the CPU (newton 1.7):
+
+- infinite plane against infinite plane, heightfield against heightfield: dropped;
+- infinite plane against heightfield: a few wrong normals or nothing;
+- finite plane against triangle mesh: nothing for most poses, as the plane has no thickness for the triangle query;
+- Gaussian splats and shapes without geometry: never collide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import newton
+import numpy as np
+
+_T = newton.GeoType
+_INFINITE_PLANE = 100
+"""Stands for ``GeoType.PLANE`` without extent; Newton tells the two apart by their scale."""
+
+_UNSUPPORTED = (
+    (_INFINITE_PLANE, _INFINITE_PLANE),
+    (_INFINITE_PLANE, int(_T.HFIELD)),
+    (int(_T.PLANE), int(_T.MESH)),
+    (int(_T.HFIELD), int(_T.HFIELD)),
+)
+_SHAPELESS = (int(_T.NONE), int(_T.GAUSSIAN))
+_NAMES = {_INFINITE_PLANE: "infinite plane", int(_T.PLANE): "finite plane", int(_T.HFIELD): "heightfield"}
+
+
+@dataclass(frozen=True)
+class UnsupportedPair:
+    """Two shapes that may meet and would pass through each other."""
+
+    shape0: int
+    shape1: int
+    label0: str
+    label1: str
+    types: str
+    """The pairing, for example ``"finite plane / mesh"``."""
+
+    def __str__(self) -> str:
+        return f"'{self.label0}' and '{self.label1}' ({self.types})"
+
+
+def find_unsupported_pairs(model: newton.Model, explicit_pairs: np.ndarray | None) -> list[UnsupportedPair]:
+    """Pairs that the broad phase can report and the narrow phase cannot handle.
+
+    Args:
+        model: Whose shapes.
+        explicit_pairs: Pair list of the explicit broad phase, shape [pair_count, 2]; None if pairs are discovered.
+    """
+    if model.shape_count == 0:
+        return []
+    kinds = _kinds(model)
+    if explicit_pairs is not None:
+        pairs = explicit_pairs[_unsupported_mask(kinds, explicit_pairs)]
+    else:
+        pairs = _discoverable_pairs(model, kinds)
+    labels = model.shape_label
+    return [
+        UnsupportedPair(int(i), int(j), labels[i], labels[j], f"{_name(kinds[i])} / {_name(kinds[j])}")
+        for i, j in pairs
+    ]
+
+
+def describe(pairs: list[UnsupportedPair], limit: int = 10) -> str:
+    """Message that names the pairs and what to do about them."""
+    listed = "; ".join(str(pair) for pair in pairs[:limit])
+    more = f"; and {len(pairs) - limit} more" if len(pairs) > limit else ""
+    return (
+        f"Newton's narrow phase does not handle {len(pairs)} of the shape pairs that may collide: {listed}{more}. "
+        "Replace one of the shapes (a thin box for a finite plane, a convex hull for a mesh), filter the pair with "
+        'ModelBuilder.add_shape_collision_filter_pair, or pass unsupported_pairs="warn" to let them pass through.'
+    )
+
+
+def _kinds(model: newton.Model) -> np.ndarray:
+    kinds = model.shape_type.numpy().astype(np.int64)
+    scale = model.shape_scale.numpy().reshape(-1, 3)
+    kinds[(kinds == int(_T.PLANE)) & (scale[:, 0] == 0.0) & (scale[:, 1] == 0.0)] = _INFINITE_PLANE
+    return kinds
+
+
+def _name(kind: int) -> str:
+    return _NAMES.get(int(kind)) or _T(int(kind)).name.lower().replace("_", " ")
+
+
+def _unsupported_mask(kinds: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    a, b = kinds[pairs[:, 0]], kinds[pairs[:, 1]]
+    mask = np.isin(a, _SHAPELESS) | np.isin(b, _SHAPELESS)
+    for first, second in _UNSUPPORTED:
+        mask |= ((a == first) & (b == second)) | ((a == second) & (b == first))
+    return mask
+
+
+def _discoverable_pairs(model: newton.Model, kinds: np.ndarray) -> np.ndarray:
+    """Unsupported pairs that the sap and nxn broad phases would find, sorted."""
+    colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
+    found = []
+    everything = tuple(int(k) for k in np.unique(kinds))
+    for first, second in (*_UNSUPPORTED, *((s, k) for s in _SHAPELESS for k in everything)):
+        i, j = np.flatnonzero(colliding & (kinds == first)), np.flatnonzero(colliding & (kinds == second))
+        grid = np.stack(np.meshgrid(i, j, indexing="ij"), axis=-1).reshape(-1, 2)
+        found.append(np.sort(grid[grid[:, 0] != grid[:, 1]], axis=1))
+    pairs = np.unique(np.concatenate(found), axis=0)
+    return pairs[_may_collide(model, pairs)]
+
+
+def _may_collide(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
+    """Whether worlds, groups, bodies and filters let the pairs meet."""
+    world, group, body = (a.numpy()[pairs] for a in (model.shape_world, model.shape_collision_group, model.shape_body))
+    same_world = (world[:, 0] == world[:, 1]) | (world == -1).any(axis=1)
+    same_group = np.where(group[:, 0] > 0, (group[:, 0] == group[:, 1]) | (group[:, 1] < 0), group[:, 0] != group[:, 1])
+    movable = (body >= 0).any(axis=1) & (body[:, 0] != body[:, 1])
+    allowed = ~np.asarray(model.shape_collision_filter_mask(pairs), dtype=bool)
+    return same_world & same_group & (group != 0).all(axis=1) & movable & allowed

@@ -1,0 +1,245 @@
+"""`SapCollisionPipeline`: from poses to contacts."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..contacts import SapContacts, newton_contacts_of
+from ..model import SapModel, check_array
+from .capacity import LAST, LAST_DROPPED, PEAK, CapacityRecord, sap_estimate_rigid_contact_max
+from .cpu import unpad_launches
+from .model import SapCollisionModel, newton_model_of
+from .normals import mend_contact_normals
+from .pairs import UnsupportedPair, describe, find_unsupported_pairs
+from .state import CollisionStateLike, sap_collision_state_from_state
+
+BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
+"""Names of the broad phases: precomputed pairs, sweep and prune, all pairs."""
+
+_UNSUPPORTED_ACTIONS = ("raise", "warn")
+
+
+def sap_normalize_broad_phase_mode(mode: Any) -> str:
+    """The canonical name of a broad phase: ``"explicit"``, ``"sap"`` or ``"nxn"``.
+
+    Args:
+        mode: A name in upper or lower case, or a member of an enum with such a name (Newton's old spelling).
+
+    Raises:
+        TypeError: ``mode`` is neither a string nor an enum member.
+        ValueError: There is no such broad phase.
+    """
+    name = mode.name if isinstance(mode, enum.Enum) else mode
+    if not isinstance(name, str):
+        raise TypeError(f"broad_phase is {mode!r}; expected one of {', '.join(map(repr, BROAD_PHASE_MODES))}.")
+    if name.strip().lower() not in BROAD_PHASE_MODES:
+        raise ValueError(f"broad_phase is {mode!r}; valid choices are {', '.join(map(repr, BROAD_PHASE_MODES))}.")
+    return name.strip().lower()
+
+
+class SapCollisionPipeline:
+    """Finds the contacts of all worlds at one instant and writes them into a bounded buffer.
+
+    Example:
+        ::
+
+            collision = SapCollisionPipeline(collision_model, rigid_contact_max=256)
+            contacts = collision.contacts()
+            collision.collide(sap_collision_state_from_state(state_0), contacts)
+            solver.step(state_0, state_1, control, contacts, dt)
+    """
+
+    newton_pipeline: newton.CollisionPipeline
+    """The pipeline that does the work."""
+
+    unsupported_pairs: list[UnsupportedPair]
+    """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
+
+    def __init__(
+        self,
+        collision_model: SapCollisionModel | SapModel | newton.Model,
+        *,
+        rigid_contact_max: int | None = None,
+        broad_phase: Any = None,
+        narrow_phase: newton.geometry.NarrowPhase | None = None,
+        deterministic: bool = False,
+        strict_capacity: bool = False,
+        unsupported_pairs: str = "raise",
+        **newton_options: Any,
+    ):
+        """Allocate all buffers; `collide` allocates nothing.
+
+        Args:
+            collision_model: Whose shapes.
+            rigid_contact_max: Contacts that the buffer can hold, over all worlds; None estimates it.
+            broad_phase: ``"explicit"``, ``"sap"`` or ``"nxn"``, or an instance together with ``narrow_phase``.
+                None is ``"explicit"`` if the model has precomputed pairs, else ``"sap"``.
+            narrow_phase: Expert instance, only together with an instance of a broad phase. Instances are used as they
+                are: their launches are not adapted to the CPU.
+            deterministic: Sort the contacts, so that their order does not depend on how threads were scheduled. On
+                the CPU the order is reproducible anyway.
+            strict_capacity: Raise `ContactCapacityError` when the host next asks for a count, instead of one
+                warning, if contacts were dropped.
+            unsupported_pairs: ``"raise"``, or ``"warn"`` to let such pairs pass through each other.
+            **newton_options: Other keywords of `newton.CollisionPipeline`, for example ``shape_pairs_max``,
+                ``shape_pairs_filtered``, ``max_triangle_pairs`` or ``reduce_contacts``.
+
+        Raises:
+            ValueError: An option has no valid value, or shapes may meet that no narrow phase can handle.
+            TypeError: An argument is of the wrong type.
+        """
+        model = newton_model_of(collision_model)
+        self.collision_model = (
+            collision_model if isinstance(collision_model, SapCollisionModel) else SapCollisionModel(model)
+        )
+        if unsupported_pairs not in _UNSUPPORTED_ACTIONS:
+            choices = ", ".join(map(repr, _UNSUPPORTED_ACTIONS))
+            raise ValueError(f"unsupported_pairs is {unsupported_pairs!r}; valid choices are {choices}.")
+        if rigid_contact_max is None:
+            rigid_contact_max = sap_estimate_rigid_contact_max(model)
+        expert = _are_expert_instances(broad_phase, narrow_phase)
+        mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
+        newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
+        self.newton_pipeline = newton.CollisionPipeline(
+            model,
+            rigid_contact_max=_check_capacity(rigid_contact_max),
+            broad_phase=mode,
+            narrow_phase=narrow_phase,
+            deterministic=deterministic,
+            **newton_options,
+        )
+        self.unsupported_pairs = self._find_unsupported(unsupported_pairs)
+        if model.device.is_cpu and not expert:
+            unpad_launches(self.newton_pipeline)
+        self._capacity = CapacityRecord(self.newton_pipeline, strict_capacity)
+
+    def contacts(self) -> SapContacts:
+        """Allocate a buffer for this pipeline; reuse it in every step."""
+        return SapContacts(self.newton_pipeline.contacts())
+
+    def collide(
+        self, state: CollisionStateLike, contacts: SapContacts | newton.Contacts, *, dt: float | None = None
+    ) -> None:
+        """Replace the content of ``contacts`` by the contacts at ``state``.
+
+        Can be captured in a graph together with the solver. Never waits and never raises for a full buffer.
+
+        Args:
+            state: Body poses.
+            contacts: A buffer from `contacts`.
+            dt: Horizon of speculative contacts [s]; only with ``speculative_contact_gap_max``.
+
+        Raises:
+            TypeError: An argument is of the wrong type or precision.
+            ValueError: A length or a device does not fit the model.
+        """
+        buffer = newton_contacts_of(contacts)
+        view = sap_collision_state_from_state(state)
+        model = self.newton_pipeline.model
+        check_array("state", "body_q", view.body_q, (wp.transformf,), model.body_count, model.device)
+        if buffer.device != model.device:
+            raise ValueError(f"contacts are on '{buffer.device}'; the model is on '{model.device}'.")
+        view.refresh()
+        self.newton_pipeline.collide(view, buffer, dt=dt)
+        mend_contact_normals(self.newton_pipeline, view.body_q, buffer)
+        self._capacity.after_collide(buffer)
+
+    @property
+    def broad_phase_mode(self) -> str:
+        """``"explicit"``, ``"sap"`` or ``"nxn"``."""
+        return str(self.newton_pipeline.broad_phase_mode)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether contacts are sorted."""
+        return bool(self.newton_pipeline.deterministic)
+
+    @property
+    def rigid_contact_max(self) -> int:
+        """Contacts that a buffer of this pipeline can hold, over all worlds."""
+        return int(self.newton_pipeline.rigid_contact_max)
+
+    # Counts. Reading one waits for the device and reports dropped contacts; `collide` does neither.
+
+    @property
+    def last_contact_count(self) -> int:
+        """Contacts that the last pass left in the buffer, over all worlds."""
+        record = self._capacity.read()
+        return int(record[LAST] - record[LAST_DROPPED])
+
+    @property
+    def last_overflow(self) -> int:
+        """Contacts that the last pass found and dropped because the buffer was full."""
+        return int(self._capacity.read()[LAST_DROPPED])
+
+    @property
+    def peak_contact_count(self) -> int:
+        """Most contacts that a pass found, kept or not, since construction or `clear_statistics`."""
+        return int(self._capacity.read()[PEAK])
+
+    def check(self) -> None:
+        """Report what was dropped since construction or `clear_statistics`: a warning, or an error if strict.
+
+        Raises:
+            ContactCapacityError: Something was dropped, and ``strict_capacity`` is set.
+        """
+        self._capacity.read()
+
+    def clear_statistics(self) -> None:
+        """Set all counts to zero; a later overflow is reported again."""
+        self._capacity.clear()
+
+    def _find_unsupported(self, action: str) -> list[UnsupportedPair]:
+        pipeline = self.newton_pipeline
+        explicit = pipeline.shape_pairs_filtered
+        pairs = find_unsupported_pairs(
+            pipeline.model, None if explicit is None else np.asarray(explicit.numpy()).reshape(-1, 2)
+        )
+        if pairs and action == "raise":
+            raise ValueError(describe(pairs))
+        if pairs:
+            warnings.warn(describe(pairs), RuntimeWarning, stacklevel=3)
+        return pairs
+
+
+def _are_expert_instances(broad_phase: Any, narrow_phase: Any) -> bool:
+    """Whether both stages are given as instances.
+
+    Raises:
+        ValueError: Only one of them is.
+    """
+    broad_is_instance = broad_phase is not None and not isinstance(broad_phase, (str, enum.Enum))
+    if broad_is_instance != (narrow_phase is not None):
+        given, missing = ("broad_phase", "narrow_phase") if broad_is_instance else ("narrow_phase", "broad_phase")
+        raise ValueError(
+            f"{given} is an instance, but {missing} is not. Give instances of both, or the name of a broad phase "
+            f"({', '.join(map(repr, BROAD_PHASE_MODES))}) and no narrow_phase."
+        )
+    return broad_is_instance
+
+
+def _choose_mode(model: newton.Model, broad_phase: Any, newton_options: dict[str, Any]) -> str:
+    has_pairs = model.shape_contact_pairs is not None or newton_options.get("shape_pairs_filtered") is not None
+    if broad_phase is None:
+        return "explicit" if has_pairs else "sap"
+    mode = sap_normalize_broad_phase_mode(broad_phase)
+    if mode == "explicit" and not has_pairs:
+        raise ValueError(
+            "broad_phase is 'explicit', but the model has no precomputed pairs (shape_contact_pairs is None). "
+            "Pass shape_pairs_filtered, or choose 'sap' or 'nxn'."
+        )
+    return mode
+
+
+def _check_capacity(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"rigid_contact_max is {value!r}; it must be a whole number of contacts, or None.")
+    if value <= 0:
+        raise ValueError(f"rigid_contact_max is {value}; it must be positive, or None for an estimate.")
+    return int(value)

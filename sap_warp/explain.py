@@ -1,0 +1,842 @@
+"""What a contact between two shapes will be like: the values it uses, where they come from, what to expect.
+
+Nothing is simulated. The formulas are those of `sap_warp.solver.contact_rows`, evaluated for one assumed contact: the
+point where a shape touches when it rests on the other one. The predictions follow from them at rest,
+
+    depth = m g / (n k_eff),   k_eff = 1/(h R_n (h + tau)),   slip speed = R_t gamma_t,   gliding gap = (h + tau) mu v_t
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import newton
+import numpy as np
+
+from .model import TAU_ATTRIBUTE, TAU_NAMESPACE, TAU_UNSET, SapModel
+from .solver.contact_rows import IMMOBILE_WEIGHT, WEIGHT_FLOOR
+from .solver.options import SapOptions
+
+FIELDS = ("ke", "tau", "mu", "margin", "gap", "group")
+"""Values of a shape that have a source; the second part of the keys of ``provenance``."""
+
+Provenance = Mapping[tuple[int, str], str]
+"""(shape index, field) -> where the value was set, for example ``"asset"``, ``"body"``, ``"shape"``, ``"override"``."""
+
+FROM_MODEL, FROM_MODEL_DEFAULT = "model", "model (equals Newton's default)"
+_SHOWN = 8
+_TITLES = {"ke": "stiffness ke", "tau": "dissipation tau", "mu": "friction mu", "group": "collision group"}
+_FALLBACKS = {"ke": "fallback_stiffness", "tau": "contact_tau_d", "mu": "fallback_mu"}
+_GEO, _FLAGS, _JOINT = newton.GeoType, newton.ShapeFlags, newton.JointType
+_CONTACTS = {_GEO.SPHERE: 1, _GEO.ELLIPSOID: 1, _GEO.CAPSULE: 2}
+_MANY_CONTACTS = 4
+
+
+class ShapeLookupError(ValueError):
+    """No shape, or more than one, is meant by a name."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of a shape and its source."""
+
+    value: float
+    """What the solver uses, SI units."""
+    stored: float
+    """What the model holds; differs from `value` where it is unset."""
+    source: str
+    """``"solver default (...)"``, what the caller's provenance says, or ``"model"``: Newton keeps no record itself."""
+
+
+@dataclass(frozen=True)
+class ShapeExplanation:
+    """One side of the pair."""
+
+    index: int
+    label: str
+    kind: str
+    """Geometry type in small letters."""
+    world: int
+    """-1 is seen by all worlds."""
+    body: int
+    """-1 is fixed to the world."""
+    body_label: str
+    can_move: bool
+    """Whether any joint dof moves the body."""
+    flags: tuple[str, ...]
+    ke: Value
+    """Stiffness [N/m]."""
+    tau: Value
+    """Dissipation time [s]."""
+    mu: Value
+    """Friction coefficient [-]."""
+    margin: Value
+    """Offset of the contact surface [m]."""
+    gap: Value
+    """Width of the band in which contacts are reported [m]."""
+    group: Value
+    """Collision group: 0 never, positive its own group only, negative all but its own."""
+    lever_arm: float | None
+    """Distance from the body's centre of mass to the assumed contact point [m]; None if there is no such point."""
+    weight: float
+    """Share of this side in the contact weight [1/kg]."""
+
+
+@dataclass(frozen=True)
+class ContactExplanation:
+    """The pair: what it uses and what follows. Quantities that need relative motion are None where there is none."""
+
+    origin: str | None
+    """Name of the scene or file, if the caller gave one."""
+    dt: float
+    """Time step h [s]."""
+    shape_a: ShapeExplanation
+    shape_b: ShapeExplanation
+    obstacles: tuple[str, ...]
+    """Why the pair never collides; empty if it can."""
+    k: float
+    """Stiffness k_a k_b / (k_a + k_b) [N/m]."""
+    tau: float
+    """Dissipation time tau_a + tau_b [s]."""
+    mu: float
+    """Friction 2 mu_a mu_b / (mu_a + mu_b) [-]."""
+    margin: float
+    """Sum of both margins [m]."""
+    gap: float
+    """Sum of both gaps [m]."""
+    beta: float
+    sigma: float
+    weight_mode: str
+    """``contact_weight_mode`` that `weight` was estimated for."""
+    weight: float | None
+    """Contact weight w [1/kg]."""
+    load_mass: float
+    """Mass that rests on the pair [kg]."""
+    load: str
+    """What that mass is."""
+    gravity: float
+    """Gravity along the contact normal [m/s^2]."""
+    contacts: int
+    """Contacts that share the load."""
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def can_collide(self) -> bool:
+        """Whether the collision pipeline ever looks at this pair."""
+        return not self.obstacles
+
+    @property
+    def compliant_R_n(self) -> float:
+        """1/(h k (h + tau)): the regularization that makes the contact a spring of stiffness k [1/kg]."""
+        return 1.0 / (self.dt * self.k * (self.dt + self.tau))
+
+    @property
+    def near_rigid_R_n(self) -> float | None:
+        """beta^2/(4 pi^2) w: the least regularization, whatever the stiffness [1/kg]."""
+        return None if self.weight is None else self.beta**2 / (4.0 * math.pi**2) * self.weight
+
+    @property
+    def R_n(self) -> float | None:
+        """Regularization in force along the normal [1/kg]."""
+        bound = self.near_rigid_R_n
+        return None if bound is None else max(bound, self.compliant_R_n)
+
+    @property
+    def R_t(self) -> float | None:
+        """Regularization in force along the surface [1/kg]."""
+        return None if self.weight is None else self.sigma * self.weight
+
+    @property
+    def regime(self) -> str | None:
+        """``"near-rigid"`` if dt limits the stiffness, ``"compliant"`` if the material's own acts."""
+        bound = self.near_rigid_R_n
+        return None if bound is None else "near-rigid" if bound > self.compliant_R_n else "compliant"
+
+    @property
+    def effective_stiffness(self) -> float | None:
+        """1/(h R_n (h + tau)): at most k [N/m]."""
+        return None if self.R_n is None else 1.0 / (self.dt * self.R_n * (self.dt + self.tau))
+
+    @property
+    def largest_compliant_k(self) -> float | None:
+        """Pair stiffness up to which the compliance acts at this dt [N/m]; inf if beta is 0."""
+        bound = self.near_rigid_R_n
+        if bound is None:
+            return None
+        return 1.0 / (self.dt * bound * (self.dt + self.tau)) if bound > 0.0 else math.inf
+
+    @property
+    def largest_compliant_dt(self) -> float | None:
+        """Time step up to which the compliance acts with this stiffness [s]; inf if beta is 0."""
+        bound = self.near_rigid_R_n
+        if bound is None:
+            return None
+        if bound == 0.0:
+            return math.inf
+        ratio = 1.0 / (self.k * bound)  # h (h + tau) at the boundary
+        return 2.0 * ratio / (self.tau + math.sqrt(self.tau**2 + 4.0 * ratio))
+
+    def resting_depth(self, contacts: int | None = None) -> float | None:
+        """Penetration at rest under the load shared by ``contacts`` [m]."""
+        if self.effective_stiffness is None:
+            return None
+        return self.load_mass * self.gravity / ((contacts or self.contacts) * self.effective_stiffness)
+
+    def slip_speed(self, contacts: int | None = None, fraction: float = 0.5) -> float | None:
+        """Creep R_t gamma_t of a sticking contact loaded to ``fraction`` of its friction cone [m/s]."""
+        if self.R_t is None:
+            return None
+        normal_impulse = self.load_mass * self.gravity * self.dt / (contacts or self.contacts)
+        return self.R_t * fraction * self.mu * normal_impulse
+
+    def gliding_gap(self, speed: float = 1.0) -> float:
+        """Height (h + tau) mu v_t at which the convex model carries an unloaded contact that slides [m]."""
+        return (self.dt + self.tau) * self.mu * speed
+
+    def recommended_gap(self, speed: float = 1.0) -> float:
+        """Pair gap that keeps a contact sliding at ``speed`` and sees one approaching at ``speed`` a step ahead [m]."""
+        return max(self.gliding_gap(speed), self.dt * speed)
+
+    @property
+    def gap_speed(self) -> float:
+        """Sliding speed up to which the pair's gap holds the gliding gap [m/s]; inf without friction."""
+        return self.gap / ((self.dt + self.tau) * self.mu) if self.mu > 0.0 else math.inf
+
+    @property
+    def time_constant(self) -> float:
+        """Time h + tau: an overlap is pushed apart at the speed overlap/(h + tau) [s]."""
+        return self.dt + self.tau
+
+    @property
+    def period(self) -> float | None:
+        """Undamped period 2 pi / sqrt(k_eff w) of the load on one contact [s]."""
+        if self.weight is None or self.effective_stiffness is None:
+            return None
+        return 2.0 * math.pi / math.sqrt(self.effective_stiffness * self.weight)
+
+    @property
+    def damping_ratio(self) -> float | None:
+        """Share of critical damping, tau omega / 2 [-]."""
+        return None if self.period is None else math.pi * self.tau / self.period
+
+    def tables(self) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+        """Title, header and rows of each part, as text."""
+        origin = f"{self.origin}: " if self.origin else ""
+        a, b = self.shape_a, self.shape_b
+        first = f"{origin}A = shape {a.index} {a.label!r}, B = shape {b.index} {b.label!r}"
+        second = f"Expected at dt = {_time(self.dt)}"
+        return [(first, ("", "A", "from", "B", "from", "pair"), self._value_rows()), (second, ("", ""), self._rows())]
+
+    def _value_rows(self) -> list[tuple[str, ...]]:
+        a, b = self.shape_a, self.shape_b
+
+        def fact(name: str, show: Callable[[ShapeExplanation], str], pair: str = "") -> tuple[str, ...]:
+            return name, show(a), "", show(b), "", pair
+
+        def value(name: str, show: Callable[[float], str], pair: str) -> tuple[str, ...]:
+            held: list[Value] = [getattr(side, name) for side in (a, b)]
+            cells = [cell for v in held for cell in (show(v.value), v.source.replace(FROM_MODEL_DEFAULT, "model *"))]
+            return _TITLES.get(name, name), *cells, pair
+
+        return [
+            fact("geometry", lambda s: s.kind),
+            fact("body", lambda s: s.body_label.rsplit("/", 1)[-1] if s.body >= 0 else "(world)"),
+            fact("can move", lambda s: "yes" if s.can_move else "no"),
+            fact("world", lambda s: str(s.world) if s.world >= 0 else "all"),
+            fact("flags", lambda s: " ".join(s.flags).lower().replace("collide_", "") or "none"),
+            value("group", lambda v: f"{v:.0f}", "collide" if self.can_collide else "never collide"),
+            value("ke", _stiffness, f"{_stiffness(self.k)} (in series)"),
+            value("tau", _time, f"{_time(self.tau)} (sum)"),
+            value("mu", lambda v: f"{v:.4g}", f"{self.mu:.4g} (harmonic mean)"),
+            value("margin", _length, f"{_length(self.margin)} (sum)"),
+            value("gap", _length, f"{_length(self.gap)} (sum)"),
+        ]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        if self.can_collide:
+            rows.append(("collides", "yes, whenever the distance less the margins is within the pair's gap"))
+        rows += [("never collides", reason) for reason in self.obstacles]
+        if self.weight is not None and self.effective_stiffness is not None:
+            rows += self._contact_rows()
+        rows += [
+            ("time constant", f"{_time(self.time_constant)} (h + tau): an overlap separates at overlap/(h + tau)"),
+            (
+                "gliding gap",
+                f"{_length(self.gliding_gap())} at 1 m/s, (h + tau) mu v_t; "
+                + (
+                    f"the pair's gap of {_length(self.gap)} holds up to {_speed(self.gap_speed)}"
+                    if self.mu > 0.0
+                    else "no friction, so none"
+                ),
+            ),
+            (
+                "recommended gap",
+                f"{_length(self.recommended_gap())} for the pair, {_length(0.5 * self.recommended_gap())} per shape, "
+                "for speeds up to 1 m/s",
+            ),
+        ]
+        rows += [("assumed", text) for text in self.assumptions]
+        rows += [("note", text) for text in self.notes]
+        if any(
+            getattr(side, name).source == FROM_MODEL_DEFAULT for side in (self.shape_a, self.shape_b) for name in FIELDS
+        ):
+            rows.append(("model *", "equals Newton's default; a model does not record whether it was set"))
+        return rows
+
+    def _contact_rows(self) -> list[tuple[str, ...]]:
+        """What needs a moving body."""
+        rigid, soft = self.near_rigid_R_n, self.compliant_R_n
+        k, dt = self.largest_compliant_k, self.largest_compliant_dt
+        assert rigid is not None and k is not None and dt is not None
+        stiffness = _stiffness(self.effective_stiffness)
+        if self.regime == "near-rigid":
+            verdict = f"near-rigid: dt limits the stiffness to {stiffness}, k = {_stiffness(self.k)} does not act"
+            needed = f"pair stiffness below {_stiffness(k)}, or dt below {_time(dt)}"
+        else:
+            verdict = f"compliant: the contact is a spring of {stiffness}"
+            needed = f"it does: up to a pair stiffness of {_stiffness(k)}, or up to dt = {_time(dt)}"
+        counts = list(dict.fromkeys((self.contacts, 1, 4)))
+        shares = [f"on {n} contact{'s' if n > 1 else ''}" for n in counts]
+        depths = [f"{_length(self.resting_depth(n))} {share}" for n, share in zip(counts, shares, strict=True)]
+        speeds = [f"{_speed(self.slip_speed(n))} {share}" for n, share in zip(counts, shares, strict=True)]
+        return [
+            ("regime", verdict),
+            ("R_n", f"max(near-rigid {rigid:.4g}, compliant {soft:.4g}) 1/kg"),
+            ("R_t", f"{self.R_t:.4g} 1/kg"),
+            ("contact weight w", f"{self.weight:.4g} 1/kg ({self.weight_mode})"),
+            ("compliance acts", needed),
+            ("load", f"{self.load_mass:.4g} kg: {self.load}; {self.gravity:.4g} m/s^2 along the normal"),
+            ("resting penetration", "; ".join(depths)),
+            (
+                "stiction slip speed",
+                "; ".join(speeds) + ", at half the friction cone" if self.mu > 0.0 else "no friction",
+            ),
+            ("oscillation", f"period {_time(self.period)}, damping ratio {self.damping_ratio:.3g}"),
+        ]
+
+    def lines(self) -> list[str]:
+        """The whole explanation as plain text, aligned in columns."""
+        lines: list[str] = []
+        for title, header, rows in self.tables():
+            cells = [row for row in (header, *rows) if any(row)]
+            widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+            lines.append(title)
+            for row in cells:
+                text = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+                lines.append("  " + text.rstrip())
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers in SI units for a JSON file; what is infinite or does not apply is None."""
+        result = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        derived = (
+            *("can_collide", "regime", "compliant_R_n", "near_rigid_R_n", "R_n", "R_t", "effective_stiffness"),
+            *("largest_compliant_k", "largest_compliant_dt", "gap_speed", "time_constant", "period", "damping_ratio"),
+        )
+        result.update({name: _plain(getattr(self, name)) for name in derived})
+        for name, count in (("", None), ("_1", 1), ("_4", 4)):
+            result[f"resting_depth{name}"] = self.resting_depth(count)
+            result[f"slip_speed{name}"] = self.slip_speed(count)
+        result["gliding_gap"], result["recommended_gap"] = self.gliding_gap(), self.recommended_gap()
+        return result
+
+
+def explain_contact(
+    model: SapModel | newton.Model,
+    shape_a: int | str,
+    shape_b: int | str,
+    *,
+    dt: float,
+    options: Any = None,
+    source: str | None = None,
+    provenance: Provenance | None = None,
+    contacts: int | None = None,
+) -> ContactExplanation:
+    """Explain the contact of two shapes: values, their sources, and what to expect at this time step.
+
+    Args:
+        model: The model, in its initial pose.
+        shape_a: Index or name, see `find_shape`.
+        shape_b: Likewise; of equal names in several worlds the one that ``shape_a`` can meet is taken.
+        dt: Time step [s].
+        options: `SapOptions`, or a solver whose options are meant; None is the preset ``approx32``.
+        source: Name of the scene or file for the title.
+        provenance: Where values were set, for what the loader knows and Newton does not.
+        contacts: Contacts that share the load; None takes what the geometries suggest.
+
+    Raises:
+        ShapeLookupError: A name fits no shape or several, or both name the same shape.
+        ValueError: ``dt`` or ``contacts`` is not positive.
+        TypeError: ``options`` are no options.
+    """
+    model = model.newton_model if isinstance(model, SapModel) else model
+    _check_numbers(dt, contacts)
+    chosen = SapOptions() if options is None else getattr(options, "options", options)
+    if not isinstance(chosen, SapOptions):
+        raise TypeError(f"options is a {type(options).__name__}; expected SapOptions, a solver or None.")
+    a = find_shape(model, shape_a)
+    b = find_shape(model, shape_b, beside=a)
+    if a == b:
+        raise ShapeLookupError(f"{shape_a!r} and {shape_b!r} are the same shape: {_name(model, a)}.")
+    return _Pair(model, (a, b), float(dt), chosen, provenance or {}).explain(source, contacts)
+
+
+def _check_numbers(dt: Any, contacts: Any) -> None:
+    number = isinstance(dt, numbers.Real) and not isinstance(dt, bool)
+    if not number or not (math.isfinite(dt) and dt > 0.0):
+        raise ValueError(f"dt is {dt!r}; it must be a positive, finite number of seconds.")
+    if contacts is not None and (isinstance(contacts, bool) or not isinstance(contacts, int) or contacts < 1):
+        raise ValueError(f"contacts is {contacts!r}; it must be a whole number of at least 1.")
+
+
+def find_shape(model: SapModel | newton.Model, name: int | str, beside: int | None = None) -> int:
+    """Index of the shape that ``name`` means.
+
+    A name is a label, the end of one label after a ``/``, the label of a body with one shape or its end, or a part of
+    one shape label; the first of these that fits decides. Digits that are no label are an index.
+
+    Args:
+        model: Where to look.
+        name: Index or name.
+        beside: A shape; where worlds have equal labels, the one in its world is preferred, else the first.
+
+    Raises:
+        ShapeLookupError: Nothing fits, or several shapes do.
+    """
+    labels = list(model.shape_label)
+    if isinstance(name, str) and name.isdecimal() and name not in labels:
+        name = int(name)
+    if not isinstance(name, str):
+        return _check_index(name, len(labels))
+    for found in _matches(model, labels, name):
+        if not found:
+            continue
+        worlds = model.shape_world.numpy()[found]
+        if len({labels[s] for s in found}) == 1 and len(set(worlds)) == len(found):  # copies of one shape
+            home = -1 if beside is None else int(model.shape_world.numpy()[beside])
+            return next((s for s, world in zip(found, worlds, strict=True) if world == home), found[0])
+        listing = ", ".join(_name(model, s) for s in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise ShapeLookupError(f"{name!r} fits {len(found)} shapes: {listing}{more}.")
+    raise ShapeLookupError(f"there is no shape {name!r}. {_suggest(labels, list(model.body_label), name)}")
+
+
+def shape_names(model: SapModel | newton.Model) -> list[tuple[str, str, str, str]]:
+    """Index, label, geometry and body of every shape, as text."""
+    kinds, bodies = model.shape_type.numpy(), model.shape_body.numpy()
+    owner = [model.body_label[body] if body >= 0 else "(world)" for body in bodies]
+    return [(str(s), label, _GEO(int(kinds[s])).name.lower(), owner[s]) for s, label in enumerate(model.shape_label)]
+
+
+# Names.
+
+
+def _check_index(index: Any, count: int) -> int:
+    whole = isinstance(index, numbers.Integral) and not isinstance(index, bool)
+    if not whole or not 0 <= index < count:
+        raise ShapeLookupError(f"there is no shape {index!r}; the model has {count}, counted from 0.")
+    return int(index)
+
+
+def _matches(model: Any, labels: Sequence[str], name: str) -> Iterable[list[int]]:
+    """Shapes that fit, from the strictest reading to the loosest."""
+    yield [s for s, label in enumerate(labels) if label == name]
+    yield [s for s, label in enumerate(labels) if label.endswith("/" + name)]
+    bodies = {b for b, label in enumerate(model.body_label) if label == name or label.endswith("/" + name)}
+    yield [s for s, body in enumerate(model.shape_body.numpy()) if int(body) in bodies]
+    yield [s for s, label in enumerate(labels) if name in label]
+
+
+def _suggest(labels: Sequence[str], bodies: Sequence[str], name: str) -> str:
+    ends = {end.lower(): end for end in (label.rsplit("/", 1)[-1] for label in [*bodies, *labels])}
+    near = difflib.get_close_matches(name.rsplit("/", 1)[-1].lower(), ends, n=3, cutoff=0.5)
+    if near:
+        return f"Did you mean {' or '.join(repr(ends[key]) for key in near)}?"
+    known = list(dict.fromkeys(labels))
+    return f"Shapes: {', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''}."
+
+
+def _name(model: Any, shape: int) -> str:
+    world = int(model.shape_world.numpy()[shape])
+    return f"{shape} {model.shape_label[shape]!r}" + (f" of world {world}" if model.world_count > 1 else "")
+
+
+# The explanation.
+
+
+class _Pair:
+    """Reads the model's arrays once, on the host."""
+
+    def __init__(self, model: Any, shapes: tuple[int, int], dt: float, options: SapOptions, provenance: Provenance):
+        self.model, self.shapes, self.dt, self.options, self.provenance = model, shapes, dt, options, provenance
+        self.bodies = tuple(int(body) for body in model.shape_body.numpy()[list(shapes)])
+        self.worlds = tuple(int(world) for world in model.shape_world.numpy()[list(shapes)])
+        self.kinds = tuple(_GEO(int(kind)) for kind in model.shape_type.numpy()[list(shapes)])
+        self.body_q = model.body_q.numpy().astype(np.float64)
+        self.shape_frame = model.shape_transform.numpy().astype(np.float64)
+        joints = model.joint_child.numpy()
+        self.joint = dict(zip(joints.tolist(), range(len(joints)), strict=True))
+        self.joint_parent = model.joint_parent.numpy()
+        self.joint_dofs = np.diff(model.joint_qd_start.numpy())
+        self.moves = tuple(self._moves(body) for body in self.bodies)
+        self.relative = any(self.moves) and self.bodies[0] != self.bodies[1]
+        self.gravity = model.gravity.numpy().astype(np.float64)[max(*self.worlds, 0)]  # as the solver reads it
+        self.assumptions: list[str] = []
+        self.notes: list[str] = []
+
+    def explain(self, origin: str | None, contacts: int | None) -> ContactExplanation:
+        """Put everything together."""
+        values = [self._values(shape) for shape in self.shapes]
+        upper, directions, gravity = self._rest()
+        arms, weight, mode = self._weights(directions, [v["margin"].value for v in values])
+        load_mass, load = (
+            (0.0, "the shapes do not move relative to each other") if upper is None else self._load(self.bodies[upper])
+        )
+        sides = tuple(self._side(i, values[i], arms[i]) for i in range(2))
+        ka, kb = (v["ke"].value for v in values)
+        mu_a, mu_b = (v["mu"].value for v in values)
+        tau = values[0]["tau"].value + values[1]["tau"].value
+        if contacts is None:
+            contacts = min(_CONTACTS.get(kind, _MANY_CONTACTS) for kind in self.kinds)
+        if tau == 0.0:
+            self.notes.append("tau is 0: a near-rigid contact without dissipation rattles")
+        self.notes.append("per-contact overrides in the contact buffer, if any, replace k and tau and scale mu")
+        return ContactExplanation(
+            origin=origin,
+            dt=self.dt,
+            shape_a=sides[0],
+            shape_b=sides[1],
+            obstacles=tuple(self._obstacles(values)),
+            k=ka * kb / (ka + kb),
+            tau=tau,
+            mu=2.0 * mu_a * mu_b / (mu_a + mu_b) if mu_a + mu_b > 0.0 else 0.0,
+            margin=values[0]["margin"].value + values[1]["margin"].value,
+            gap=values[0]["gap"].value + values[1]["gap"].value,
+            beta=self.options.contact_beta,
+            sigma=self.options.contact_sigma,
+            weight_mode=mode,
+            weight=weight,
+            load_mass=load_mass,
+            load=load,
+            gravity=gravity,
+            contacts=contacts,
+            assumptions=tuple(self.assumptions),
+            notes=tuple(self.notes),
+        )
+
+    # Values.
+
+    def _values(self, shape: int) -> dict[str, Value]:
+        """All values of a shape with their sources."""
+        model, config = self.model, newton.ModelBuilder.ShapeConfig()
+        namespace = getattr(model, TAU_NAMESPACE, None)
+        tau = getattr(namespace, TAU_ATTRIBUTE, None)
+        stored = {
+            "ke": model.shape_material_ke.numpy()[shape],
+            "tau": np.float32(TAU_UNSET) if tau is None else tau.numpy()[shape],
+            "mu": model.shape_material_mu.numpy()[shape],
+            "margin": model.shape_margin.numpy()[shape],
+            "gap": model.shape_gap.numpy()[shape],
+            "group": model.shape_collision_group.numpy()[shape],
+        }
+        default = {
+            "ke": config.ke,
+            "mu": config.mu,
+            "margin": config.margin,
+            "gap": newton.ModelBuilder().rigid_gap if config.gap is None else config.gap,
+            "group": config.collision_group,
+        }
+        unset = {"ke": not stored["ke"] > 0.0, "tau": not stored["tau"] >= 0.0, "mu": not stored["mu"] >= 0.0}
+        values = {}
+        for name in FIELDS:
+            held = float(stored[name])
+            if unset.get(name, False):
+                option = _FALLBACKS[name]
+                values[name] = Value(getattr(self.options, option), held, f"solver default ({option})")
+                continue
+            known = name in default and stored[name] == stored[name].dtype.type(default[name])
+            told = self.provenance.get((shape, name))
+            values[name] = Value(held, held, told or (FROM_MODEL_DEFAULT if known else FROM_MODEL))
+        return values
+
+    def _side(self, i: int, values: dict[str, Value], arm: tuple[float, float] | None) -> ShapeExplanation:
+        shape, body = self.shapes[i], self.bodies[i]
+        flags = int(self.model.shape_flags.numpy()[shape])
+        return ShapeExplanation(
+            index=shape,
+            label=self.model.shape_label[shape],
+            kind=self.kinds[i].name.lower(),
+            world=self.worlds[i],
+            body=body,
+            body_label=self.model.body_label[body] if body >= 0 else "",
+            can_move=self.moves[i],
+            flags=tuple(flag.name for flag in _FLAGS if flags & int(flag)),
+            lever_arm=None if arm is None else arm[0],
+            weight=0.0 if arm is None else arm[1],
+            **values,
+        )
+
+    def _obstacles(self, values: list[dict[str, Value]]) -> Iterable[str]:
+        """Why the pair never collides."""
+        model, (a, b) = self.model, self.shapes
+        found = False
+        for side, shape in zip("AB", self.shapes, strict=True):
+            flags = int(model.shape_flags.numpy()[shape])
+            if not flags & int(_FLAGS.COLLIDE_SHAPES):
+                found = True
+                what = "a site" if flags & int(_FLAGS.SITE) else "without the flag COLLIDE_SHAPES"
+                yield f"{side} is {what}"
+        if self.bodies[0] == self.bodies[1]:
+            found = True
+            where = "fixed to the world" if self.bodies[0] < 0 else f"on the body {model.body_label[self.bodies[0]]!r}"
+            yield f"both shapes are {where}"
+        elif not any(self.moves):
+            found = True
+            yield "neither side can move"
+        if -1 not in self.worlds and self.worlds[0] != self.worlds[1]:
+            found = True
+            yield f"they are in different worlds, {self.worlds[0]} and {self.worlds[1]}"
+        group_a, group_b = (int(v["group"].value) for v in values)
+        if 0 in (group_a, group_b):
+            found = True
+            yield f"collision group 0 never collides (groups {group_a} and {group_b})"
+        elif not (group_a == group_b or group_b < 0 if group_a > 0 else group_a != group_b):
+            found = True
+            yield f"collision groups {group_a} and {group_b} do not collide with each other"
+        if model.shape_collision_filter_contains(a, b):
+            found = True
+            yield "the pair is filtered: bodies that a joint connects, or a filter of the asset or the builder"
+        pairs = model.shape_contact_pairs
+        if not found and pairs is not None:
+            rows = pairs.numpy().reshape(-1, 2)
+            if not ((rows == (min(a, b), max(a, b))).all(axis=1)).any():
+                self.notes.append("not among the pairs found when the model was built: broad phase 'explicit' skips it")
+
+    # Motion and load.
+
+    def _moves(self, body: int) -> bool:
+        """Whether a dof lies between the body and the world."""
+        while body >= 0:
+            joint = self.joint.get(body)
+            if joint is None:
+                return False
+            if self.joint_dofs[joint] > 0:
+                return True
+            body = int(self.joint_parent[joint])
+        return False
+
+    def _tree(self, body: int) -> tuple[int, list[int]]:
+        """Joint at the root of the body's mechanism, and all bodies of it."""
+
+        def root(b: int) -> int:
+            while b in self.joint and self.joint_parent[self.joint[b]] >= 0:
+                b = int(self.joint_parent[self.joint[b]])
+            return b
+
+        top = root(body)
+        return self.joint[top], [b for b in self.joint if root(b) == top]
+
+    def _load(self, body: int) -> tuple[float, str]:
+        mass = self.model.body_mass.numpy().astype(np.float64)
+        joint, tree = self._tree(body)
+        label = self.model.body_label[body].rsplit("/", 1)[-1]
+        if self.bodies[0] in tree and self.bodies[1] in tree:
+            return float(mass[body]), f"the link {label!r} alone, both shapes belong to one mechanism"
+        if int(self.model.joint_type.numpy()[joint]) != int(_JOINT.FREE):
+            return float(mass[body]), f"the link {label!r} alone, its joints may carry or add to it"
+        if len(tree) == 1:
+            return float(mass[body]), f"the body {label!r}"
+        return float(mass[tree].sum()), f"all {len(tree)} bodies of the mechanism that {label!r} belongs to"
+
+    # Geometry of the assumed contact.
+
+    def _frame(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation and position of a shape in the world."""
+        frame = self.shape_frame[self.shapes[i]]
+        rotation, position = _rotation(frame[3:]), frame[:3]
+        if self.bodies[i] >= 0:
+            body = self.body_q[self.bodies[i]]
+            R = _rotation(body[3:])
+            rotation, position = R @ rotation, body[:3] + R @ position
+        return rotation, position
+
+    def _rest(self) -> tuple[int | None, list[np.ndarray], float]:
+        """Which side rests on the other, the direction in which each side touches, gravity along the normal."""
+        g = float(np.linalg.norm(self.gravity))
+        down = self.gravity / g if g > 0.0 else np.array([0.0, 0.0, -1.0])
+        flat = [i for i in range(2) if self.kinds[i] == _GEO.PLANE]
+        if not self.relative:
+            return None, [down, -down], 0.0
+        if len(flat) == 1:
+            upper = 1 - flat[0]
+            down = -self._frame(flat[0])[0][:, 2]
+            pressing = max(float(self.gravity @ down), 0.0)
+            where = "at its point nearest to the plane, its weight presses along the plane's normal"
+        else:
+            heights = [-float(self._frame(i)[1] @ down) for i in range(2)]
+            upper = self.moves.index(True) if sum(self.moves) == 1 else int(heights[1] > heights[0])
+            pressing, where = g, "at its lowest point, on top of the other, with all its weight"
+        upper_moves = self.moves[upper]
+        side = "AB"[upper]
+        self.assumptions.append(f"{side} touches {where}, in the model's initial pose")
+        if not upper_moves:  # a plane on a moving body, above something fixed
+            upper = 1 - upper
+        self.assumptions.append("the load is at rest, is shared equally by the contacts, and nothing lies on top of it")
+        directions = [down, -down] if side == "A" else [-down, down]
+        return upper, directions, pressing
+
+    def _weights(
+        self, directions: list[np.ndarray], margins: list[float]
+    ) -> tuple[list[tuple[float, float] | None], float | None, str]:
+        """Lever arm and share in w of each side that moves, w, and the mode it was estimated for."""
+        mode = self.options.contact_weight_mode
+        if not self.relative:
+            return [None, None], None, mode
+        bodies = [body for body, moves in zip(self.bodies, self.moves, strict=True) if moves]
+        if mode != "body_inertia" and not all(self._is_free(body) for body in bodies):
+            self.notes.append(f"w is estimated as body_inertia: {mode} needs the mass matrix of the whole mechanism")
+            mode = "body_inertia"
+        arms: list[tuple[float, float] | None] = []
+        W = np.zeros((3, 3))
+        for i in range(2):
+            if not self.moves[i]:
+                arms.append(None)
+                continue
+            point = self._touching_point(i, directions[i], margins[i])
+            body = self.bodies[i]
+            R, com = _rotation(self.body_q[body, 3:]), self.model.body_com.numpy()[body].astype(np.float64)
+            x = R.T @ (point - self.body_q[body, :3]) - com
+            own = self._mobility(body, x, R, mode)
+            W += own
+            arms.append((float(np.linalg.norm(x)), _size(own, mode)))
+        w = _size(W, mode)
+        if w < IMMOBILE_WEIGHT:
+            self.notes.append("the bodies cannot move relative to each other here")
+        return arms, max(w, WEIGHT_FLOOR), mode
+
+    def _is_free(self, body: int) -> bool:
+        joint, tree = self._tree(body)
+        return len(tree) == 1 and int(self.model.joint_type.numpy()[joint]) == int(_JOINT.FREE)
+
+    def _mobility(self, body: int, x: np.ndarray, R: np.ndarray, mode: str) -> np.ndarray:
+        """Velocity per impulse at the point x from the centre of mass, body axes; diag_delassus in world axes."""
+        mass = float(self.model.body_mass.numpy()[body])
+        inertia = self.model.body_inertia.numpy()[body].astype(np.float64)
+        if not mass > 0.0:
+            self.notes.append(f"the body {self.model.body_label[body]!r} has no mass: its weight is not meaningful")
+            return np.full((3, 3), np.inf)
+        if mode == "diag_delassus":  # A about the body's origin, world axes
+            com = R @ self.model.body_com.numpy()[body].astype(np.float64)
+            about_origin = R @ inertia @ R.T + mass * (com @ com * np.eye(3) - np.outer(com, com))
+            arm = _cross(R @ x + com)
+            return np.eye(3) / mass + arm @ np.diag(1.0 / np.diag(about_origin)) @ arm.T
+        inverse = np.linalg.inv(inertia) if np.linalg.det(inertia) != 0.0 else np.zeros((3, 3))
+        arm = _cross(x)
+        return np.eye(3) / mass + arm @ inverse @ arm.T
+
+    def _touching_point(self, i: int, direction: np.ndarray, margin: float) -> np.ndarray:
+        """World position of the shape's farthest surface point along ``direction``."""
+        R, p = self._frame(i)
+        if self.kinds[i] == _GEO.PLANE:
+            body = self.bodies[i]
+            com = self.body_q[body, :3] + _rotation(self.body_q[body, 3:]) @ self.model.body_com.numpy()[body]
+            return com - R[:, 2] * (R[:, 2] @ (com - p))
+        scale = self.model.shape_scale.numpy()[self.shapes[i]].astype(np.float64)
+        point = _support(self.kinds[i], scale, self.model.shape_source[self.shapes[i]], R.T @ direction)
+        if point is None:
+            self.notes.append(
+                f"{'AB'[i]} is a {self.kinds[i].name.lower()}: its origin stands in for the contact point"
+            )
+            point = np.zeros(3)
+        return p + R @ point + margin * direction
+
+
+def _support(kind: Any, scale: np.ndarray, source: Any, d: np.ndarray) -> np.ndarray | None:
+    """Farthest point of a geometry along d in its own axes; an end or a corner where a whole edge or face is."""
+    end = math.copysign(1.0, round(float(d[2]), 6) + 0.0)
+    side = np.array([d[0], d[1], 0.0])
+    side = side / np.linalg.norm(side) if np.linalg.norm(side) > 1e-6 else np.array([1.0, 0.0, 0.0])
+    if kind == _GEO.SPHERE:
+        return scale[0] * d
+    if kind == _GEO.BOX:
+        return scale * np.where(d < -1e-6, -1.0, 1.0)
+    if kind == _GEO.CAPSULE:
+        return scale[0] * d + np.array([0.0, 0.0, end * scale[1]])
+    if kind == _GEO.CYLINDER:
+        return scale[0] * side + np.array([0.0, 0.0, end * scale[1]])
+    if kind == _GEO.CONE:
+        rim, tip = scale[0] * side - np.array([0.0, 0.0, scale[1]]), np.array([0.0, 0.0, scale[1]])
+        return rim if rim @ d >= tip @ d else tip
+    if kind == _GEO.ELLIPSOID:
+        return scale**2 * d / np.linalg.norm(scale * d)
+    if kind in (_GEO.MESH, _GEO.CONVEX_MESH) and source is not None:
+        vertices = np.asarray(source.vertices, dtype=np.float64) * scale
+        return vertices[int(np.argmax(vertices @ d))]
+    return None
+
+
+def _size(W: np.ndarray, mode: str) -> float:
+    """The contact weight of a 3 x 3 mobility."""
+    return float(np.trace(W) if mode == "body_inertia" else np.linalg.norm(W)) / 3.0
+
+
+def _cross(v: np.ndarray) -> np.ndarray:
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+
+
+def _rotation(q: np.ndarray) -> np.ndarray:
+    """Rotation matrix of a quaternion xyzw."""
+    x, y, z, w = q / np.linalg.norm(q)
+    K = _cross(np.array([x, y, z]))
+    return np.eye(3) + 2.0 * w * K + 2.0 * K @ K
+
+
+# Text.
+
+
+def _scaled(value: float | None, unit: str) -> str:
+    """A length, time or speed with a prefix that keeps it readable."""
+    if value is None:
+        return "-"
+    if not math.isfinite(value):
+        return "any speed" if unit == "m/s" else f"inf {unit}"
+    size = abs(value)
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")):
+        if size >= 0.9995 * factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
+def _length(value: float | None) -> str:
+    return _scaled(value, "m")
+
+
+def _time(value: float | None) -> str:
+    return _scaled(value, "s")
+
+
+def _speed(value: float | None) -> str:
+    return _scaled(value, "m/s")
+
+
+def _stiffness(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g} N/m"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, Value | ShapeExplanation):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
