@@ -24,7 +24,9 @@ try:
 except ImportError:
     SapCollisionPipeline = None
 
-pytestmark = pytest.mark.filterwarnings("ignore:Inertia validation", "ignore:Heightfield-vs-heightfield")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Inertia validation", "ignore:Heightfield-vs-heightfield", "ignore:Newton's narrow phase does not handle"
+)
 
 GAP = 0.05
 """Gap [m] of each shape: pairs up to 2 * GAP apart are emitted."""
@@ -51,6 +53,7 @@ class Tolerance:
     witness: float  # distance of the surface points from their surfaces, every pose
 
 
+# Set from samples of 120 poses per pairing. Single poses of those lie outside: mesh/convex is off by 1e-3 m once.
 TOLERANCES = {
     # Closed form in float32: coordinates up to 1 m carry 1e-7 m.
     "analytic": Tolerance(1e-6, 1e-6, 1e-6, 1e-6, 0.05, 1e-6),
@@ -59,7 +62,7 @@ TOLERANCES = {
     "flat": Tolerance(5e-6, 6e-3, 2e-5, 5e-6, 0.1, 2e-5),
     # GJK and MPR stop within 1e-5 m on curved surfaces; the manifold replaces a rim by a polygon, whose points leave
     # the surface sideways by millimetres although phi0 stays right.
-    "round": Tolerance(3e-4, 6e-3, 1e-4, 2e-5, 0.7, 8e-3),
+    "round": Tolerance(3e-4, 6e-3, 1e-4, 2e-5, 1.0, 8e-3),
     # A sphere or capsule enters GJK as a core of radius 1e-4 m that is not taken off its radius again: phi0 is
     # 1e-4 m too small (Newton 1.7).
     "core": Tolerance(2.5e-4, 2.5e-4, 1e-5, 1.2e-4, 0.7, 3e-4),
@@ -112,6 +115,7 @@ UNSUPPORTED = {
     ("heightfield", "heightfield"): "no contact",
     ("infinite plane", "heightfield"): "wrong depth",
     ("finite plane", "mesh"): "wrong depth",
+    ("finite plane", "convex"): "wrong depth or no contact, see NO_PLANE",
 }
 """Pairings for which Newton has no usable narrow phase; `SapCollisionPipeline` must refuse them."""
 
@@ -468,19 +472,27 @@ every_pair = pytest.mark.parametrize("pair", PAIRS, ids=name_of)
 every_sound_pair = pytest.mark.parametrize("pair", [p for p in PAIRS if p not in LOST_ELLIPSOIDS], ids=name_of)
 
 
-@every_pair
-def test_separated_distance_and_normal(pair: tuple[str, str], matrix: Matrix) -> None:
+def check_separated(pair: tuple[str, str], matrix: Matrix) -> None:
     bound = tolerance(pair)
     assert np.abs(matrix.column(pair, SEPARATED, "error")).max() <= bound.separated
     assert matrix.column(pair, SEPARATED, "angle").max() <= bound.angle
 
 
-@every_sound_pair
-def test_penetrating_distance(pair: tuple[str, str], matrix: Matrix) -> None:
+def check_penetrating(pair: tuple[str, str], matrix: Matrix) -> None:
     bound, error = tolerance(pair), matrix.column(pair, PENETRATING, "error")
     assert error.min() >= -bound.too_deep
     assert error.max() <= bound.too_shallow
     assert np.median(np.abs(error)) <= bound.median
+
+
+@every_pair
+def test_separated_distance_and_normal(pair: tuple[str, str], matrix: Matrix) -> None:
+    check_separated(pair, matrix)
+
+
+@every_sound_pair
+def test_penetrating_distance(pair: tuple[str, str], matrix: Matrix) -> None:
+    check_penetrating(pair, matrix)
 
 
 @every_sound_pair
@@ -498,13 +510,11 @@ def test_penetrating_normal(pair: tuple[str, str], matrix: Matrix) -> None:
 
 
 @every_pair
-@pytest.mark.parametrize("band", [SEPARATED, PENETRATING], ids=["separated", "penetrating"])
-def test_witness_points(pair: tuple[str, str], band: tuple[float, float], matrix: Matrix) -> None:
+def test_witness_points(pair: tuple[str, str], matrix: Matrix) -> None:
     """The surface points lie on the surfaces, and phi0 times the normal leads from one to the other."""
-    if pair in LOST_ELLIPSOIDS and band is PENETRATING:
-        pytest.skip("see test_penetrating_ellipsoid")
-    assert matrix.column(pair, band, "witness").max() <= tolerance(pair).witness
-    assert matrix.column(pair, band, "split").max() <= 1e-6
+    for band in (SEPARATED,) if pair in LOST_ELLIPSOIDS else (SEPARATED, PENETRATING):
+        assert matrix.column(pair, band, "witness").max() <= tolerance(pair).witness
+        assert matrix.column(pair, band, "split").max() <= 1e-6
 
 
 @every_sound_pair
@@ -545,12 +555,35 @@ def test_oracle_certifies_itself() -> None:
             assert abs(oracle.surface_distance(second.shape, second.pose, found.point1)) < 1e-6
 
 
+# A model without capsules, ellipsoids, cylinders and cones gets another, smaller narrow phase.
+
+LEAN_PAIRS = [
+    ("infinite plane", "convex"),
+    *itertools.combinations_with_replacement(("sphere", "box", "convex"), 2),
+    ("finite plane", "convex"),
+]
+NO_PLANE = pytest.mark.xfail(
+    strict=True, reason="Newton 1.7: support_map_lean has no plane, so a finite plane shrinks to its centre point"
+)
+
+
+@pytest.fixture(scope="module")
+def lean_matrix() -> Matrix:
+    return Matrix(LEAN_PAIRS, seed=1)
+
+
+@pytest.mark.parametrize("pair", [*LEAN_PAIRS[:-1], pytest.param(LEAN_PAIRS[-1], marks=NO_PLANE)], ids=name_of)
+def test_model_of_boxes_and_hulls_only(pair: tuple[str, str], lean_matrix: Matrix) -> None:
+    check_separated(pair, lean_matrix)
+    check_penetrating(pair, lean_matrix)
+
+
 # Parallel faces: the witness points are not unique, the distance and the normal are.
 
 STACKED_GAPS = (0.02, 0.001, -0.001, -0.005)
 BASE_DOWN = {
     "box": Shape("box", (0.1, 0.15, 0.125)),
-    "cylinder": Shape("cylinder", (0.125, 0.1)),
+    "cylinder": Shape("cylinder", (0.11, 0.1)),
     "cone": Shape("cone", (0.15, 0.1)),
     "convex": hull(np.array(list(itertools.product((-0.1, 0.1), (-0.15, 0.15), (-0.125, 0.125))))),
 }
@@ -628,6 +661,9 @@ def test_inner_corner_of_a_mesh(kind: str, gap: float) -> None:
 
 # A face of a finite plane against a height field: closed form.
 
+IDENTITY = np.array([0, 0, 0, 0, 0, 0, 1], dtype=np.float32)
+FACE_DOWN = np.array([0, 0, 0, 1, 0, 0, 0], dtype=np.float32)
+
 
 @pytest.mark.parametrize("gap", [0.03, -0.01])
 def test_finite_plane_over_height_field(gap: float) -> None:
@@ -641,10 +677,6 @@ def test_finite_plane_over_height_field(gap: float) -> None:
     assert abs(contact.normal @ frame.rotation[:, 2]) > 0.99999
 
 
-IDENTITY = np.array([0, 0, 0, 0, 0, 0, 1], dtype=np.float32)
-FACE_DOWN = np.array([0, 0, 0, 1, 0, 0, 0], dtype=np.float32)
-
-
 # What Newton 1.7 does not do. These tests keep the lists honest: they fail when it starts to.
 
 
@@ -656,26 +688,26 @@ def unsupported_parts(pair: tuple[str, str]) -> tuple[Part, Part]:
         return Part(FIELDS[0], None, IDENTITY), Part(FIELDS[1], None, IDENTITY)
     if pair[1] == "heightfield":
         return Part(plane[pair[0]], FACE_DOWN, IDENTITY), Part(FIELDS[1], None, IDENTITY)
-    if pair[1] == "mesh":
-        return Part(plane[pair[0]], None, IDENTITY), Part(L_MESH, below, IDENTITY)
+    if pair[1] in ("mesh", "convex"):
+        solid = L_MESH if pair[1] == "mesh" else BASE_DOWN["convex"]
+        return Part(plane[pair[0]], None, IDENTITY), Part(solid, below, IDENTITY)
     return Part(plane[pair[0]], None, IDENTITY), Part(plane[pair[1]], below, IDENTITY)
 
 
 @pytest.mark.parametrize("pair", [p for p, what in UNSUPPORTED.items() if what == "no contact"], ids=name_of)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_unsupported_pairs_give_no_contact(pair: tuple[str, str]) -> None:
-    (contacts,) = contacts_per_world([unsupported_parts(pair)])
+    balls = random_case(("sphere", "sphere"), PENETRATING, np.random.default_rng(8))[:2]
+    contacts, others = contacts_per_world([unsupported_parts(pair), balls])
     assert contacts == []
+    assert len(others) == 1
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_infinite_plane_misses_a_height_field() -> None:
     """The field rises 0.5 m through a plane that faces down; the contacts show almost nothing of it."""
     (contacts,) = contacts_per_world([unsupported_parts(("infinite plane", "heightfield"))], capacity_per_pair=512)
     assert not contacts or deepest(contacts).phi0 > -0.1
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_finite_plane_misjudges_a_mesh() -> None:
     """Plane and triangle are both flat: the overlap is sought in the wrong direction for some poses."""
     rng = np.random.default_rng(5)
@@ -688,14 +720,17 @@ def test_finite_plane_misjudges_a_mesh() -> None:
 @pytest.mark.skipif(SapCollisionPipeline is None, reason="needs sap_warp.SapCollisionPipeline")
 @pytest.mark.parametrize("pair", [p for p in UNSUPPORTED if p != ("heightfield", "heightfield")], ids=name_of)
 def test_unsupported_pairs_are_refused(pair: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="shape_0.*shape_1"):
+    with pytest.raises(ValueError, match=r"shape_0.*shape_1"):
         SapCollisionPipeline(build([unsupported_parts(pair)]), broad_phase="explicit", rigid_contact_max=64)
 
 
 @pytest.fixture(scope="module")
-def small_ellipsoids() -> dict:
+def ellipsoids() -> dict:
+    """Ellipsoids of a few centimetres, where it is the rule, and on the mesh, where it is rare, larger ones."""
     rng = np.random.default_rng(6)
-    cases = [(pair, random_case(pair, (-0.001, -0.0002), rng, scale=0.1)) for pair in LOST_ELLIPSOIDS for _ in range(12)]
+    cases = [(("mesh", "ellipsoid"), random_case(("mesh", "ellipsoid"), (-0.01, -0.002), rng)) for _ in range(50)]
+    for pair in LOST_ELLIPSOIDS[:-1]:
+        cases += [(pair, random_case(pair, (-0.001, -0.0002), rng, scale=0.1)) for _ in range(12)]
     found = contacts_per_world([(a, b) for _, (a, b, _) in cases])
     result: dict[tuple[str, str], list] = {pair: [] for pair in LOST_ELLIPSOIDS}
     for (pair, (_, _, truth)), contacts in zip(cases, found, strict=True):
@@ -709,8 +744,8 @@ def small_ellipsoids() -> dict:
     reason="Newton 1.7: the support function takes directions below 1e-6 for zero and answers (rx, 0, 0), and MPR asks "
     "with unnormalized directions of that size: phi0 is off by centimetres, the contact lost, or its normal zero",
 )
-def test_penetrating_ellipsoid(pair: tuple[str, str], small_ellipsoids: dict) -> None:
-    for distance, contacts in small_ellipsoids[pair]:
+def test_penetrating_ellipsoid(pair: tuple[str, str], ellipsoids: dict) -> None:
+    for distance, contacts in ellipsoids[pair]:
         assert contacts
         assert deepest(contacts).phi0 == pytest.approx(distance, rel=0, abs=3e-4)
         assert all(abs(np.linalg.norm(c.normal) - 1.0) < 1e-5 for c in contacts)

@@ -1,6 +1,8 @@
 """Collision pipeline: what is emitted, which pairs meet, and that the solver gets what the buffer says."""
 
 import enum
+import functools
+import itertools
 
 import newton
 import numpy as np
@@ -87,15 +89,26 @@ def add_shape(b, body, kind, cfg):
         raise AssertionError(kind)
 
 
-def two_shapes(kinds, distance):
-    """The second shape above the first, their surfaces ``distance`` apart."""
+@functools.cache
+def detector(kinds):
+    """A function from the distance of two surfaces, the second shape above the first, to their contacts."""
     b = builder()
-    flat = kinds[0].endswith("plane")
-    lower = -1 if flat else b.add_body(xform=wp.transform((0.0, 0.0, -0.2)))
-    upper = b.add_body(xform=wp.transform((0.0, 0.0, 0.2 + distance)))
+    lower = -1 if kinds[0].endswith("plane") else b.add_body(xform=wp.transform((0.0, 0.0, -0.2)))
+    upper = b.add_body()
     add_shape(b, lower, kinds[0], config(0))
     add_shape(b, upper, kinds[1], config(1))
-    return b.finalize(device="cpu")
+    model = b.finalize(device="cpu")
+    pipeline = SapCollisionPipeline(model)
+    contacts, state = pipeline.contacts(), model.state()
+
+    def detect_at(distance):
+        pose = state.body_q.numpy()
+        pose[upper, 2] = 0.2 + distance
+        state.body_q.assign(pose)
+        pipeline.collide(state, contacts)
+        return read(contacts, model, pose)
+
+    return detect_at
 
 
 PAIRS = [
@@ -128,20 +141,21 @@ BIASED = {("sphere", "convex"), ("capsule", "box")}
 def test_contacts_are_emitted_up_to_margins_plus_gaps(kinds):
     """d - (m_a + m_b) <= g_a + g_b emits, a little more does not. phi0 in the buffer is d - (m_a + m_b)."""
     band, tolerance = sum(MARGINS) + sum(GAPS), 2e-5 + (GJK_BIAS if kinds in BIASED else 0.0)
+    detect_at = detector(kinds)
     for distance in (band - tolerance, 0.5 * band, -0.01):
-        found = detect(two_shapes(kinds, distance))
+        found = detect_at(distance)
         assert len(found["phi0"]) > 0, f"nothing at d = {distance}"
         np.testing.assert_allclose(found["phi0"].min(), distance - sum(MARGINS), atol=tolerance)
         deepest = found["phi0"].argmin()
         up = found["normal"][deepest, 2] * (1.0 if found["shape1"][deepest] == 1 else -1.0)
         assert up == pytest.approx(1.0, abs=1e-3), "the normal leads from shape 0 to shape 1"
-    assert len(detect(two_shapes(kinds, band + tolerance))["phi0"]) == 0
+    assert len(detect_at(band + tolerance)["phi0"]) == 0
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_touching_shapes_have_a_direction_or_no_contact(kinds):
     """Newton writes normals of zero length at d = 0; a plane's is mended, others are taken out."""
-    found = detect(two_shapes(kinds, 0.0))
+    found = detector(kinds)(0.0)
     valid = found["shape0"] >= 0
     np.testing.assert_allclose(np.abs(found["normal"][valid, 2]), 1.0, atol=1e-3)
     assert (found["normal"][~valid] == 0.0).all()
@@ -165,7 +179,7 @@ def test_a_convex_hull_may_start_on_the_ground():
 def test_surface_points_lie_on_the_effective_surface():
     """Point + offset of the two shapes are phi0 apart along the normal."""
     for kinds in (("plane", "sphere"), ("capsule", "capsule"), ("plane", "box")):
-        found = detect(two_shapes(kinds, 0.004))
+        found = detector(kinds)(0.004)
         apart = ((found["surface1"] - found["surface0"]) * found["normal"]).sum(axis=1)
         np.testing.assert_allclose(apart, found["phi0"], atol=1e-6)
 
@@ -185,7 +199,7 @@ class Run:
 
     def step(self):
         self.pipeline.collide(sap_collision_state_from_state(self.state), self.contacts)
-        self.solver.step(self.state, self.state, None, self.contacts.newton_contacts, self.dt)
+        self.solver.step(self.state, self.state, None, self.contacts, self.dt)
 
     def run(self, seconds):
         self.step()
@@ -301,30 +315,31 @@ def test_fp64_view_follows_a_replaced_array_and_dies_with_its_state():
 # --- which pairs meet ------------------------------------------------------------------------------------------
 
 
+GROUPS = {
+    (0, 0): False,
+    (0, 1): False,
+    (0, -1): False,
+    (1, 1): True,
+    (1, 2): False,
+    (1, -1): True,
+    (2, -1): True,
+    (-1, -1): False,
+    (-1, -2): True,
+}
+"""Pairs of collision groups, and whether they meet."""
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    ("groups", "meet"),
-    [
-        ((0, 0), False),
-        ((0, 1), False),
-        ((0, -1), False),
-        ((1, 1), True),
-        ((1, 2), False),
-        ((1, -1), True),
-        ((2, -1), True),
-        ((-1, -1), False),
-        ((-1, -2), True),
-    ],
-)
-def test_collision_groups(groups, meet, mode):
-    """Zero meets nothing, equal positive groups meet, negative groups meet all but themselves."""
+def test_collision_groups(mode):
+    """Zero meets nothing, equal positive groups meet, negative groups meet all but themselves and zero."""
     b = builder()
-    for i, group in enumerate(groups):
-        cfg = material(gap=0.01)
-        cfg.collision_group = group
-        add_ball(b, (0.0, 0.0, 0.15 * i), cfg=cfg)
-    found = detect(b.finalize(device="cpu"), broad_phase=mode)
-    assert (len(found["phi0"]) > 0) == meet
+    for place, groups in enumerate(GROUPS):
+        for i, group in enumerate(groups):
+            cfg = material(gap=0.01)
+            cfg.collision_group = group
+            add_ball(b, (float(place), 0.0, 0.15 * i), cfg=cfg)
+    expected = {(2 * place, 2 * place + 1) for place, meet in enumerate(GROUPS.values()) if meet}
+    assert shape_pairs(detect(b.finalize(device="cpu"), broad_phase=mode)) == expected
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -336,7 +351,7 @@ def test_filtered_pairs_do_not_meet(mode):
         links.append(b.add_link(xform=wp.transform((0.1 * i, 0.0, 0.0)), mass=1.0, inertia=wp.mat33(np.eye(3))))
         b.add_shape_sphere(links[-1], radius=0.2, cfg=material(gap=0.0))
     joints = [b.add_joint_revolute(-1, links[0], axis=newton.Axis.Z)]
-    for parent, child in zip(links[:-1], links[1:], strict=True):
+    for parent, child in itertools.pairwise(links):
         joints.append(
             b.add_joint_revolute(parent, child, parent_xform=wp.transform((0.1, 0.0, 0.0)), axis=newton.Axis.Z)
         )
@@ -616,6 +631,41 @@ def test_unsupported_pairs_are_reported_by_label(mode):
     assert [(p.label0, p.label1) for p in pipeline.unsupported_pairs] == [("table", "foot")]
 
 
+def heightfield(b, label):
+    data = np.zeros((4, 4), dtype=np.float32)
+    b.add_shape_heightfield(
+        heightfield=newton.Heightfield(data=data, nrow=4, ncol=4, hx=1.0, hy=1.0, min_z=0.0, max_z=0.0), label=label
+    )
+
+
+def test_every_unsupported_pairing_is_known():
+    """Planes without extent meet neither each other nor heightfields; finite ones no meshes of either kind."""
+    b = builder()
+    b.add_shape_plane(body=-1, width=2.0, length=2.0, label="plate")
+    heightfield(b, "terrain")
+    for name in ("plane_a", "plane_b"):
+        b.add_shape_plane(body=b.add_body(mass=1.0, inertia=wp.mat33(np.eye(3))), width=0.0, length=0.0, label=name)
+    mesh = newton.Mesh.create_box(0.2, 0.2, 0.2)
+    b.add_shape_mesh(b.add_body(), mesh=mesh, label="mesh")
+    b.add_shape_convex_hull(b.add_body(), mesh=mesh, label="hull")
+    add_box(b, (0.0, 0.0, 0.0))
+    model = b.finalize(device="cpu")
+    expected = {
+        frozenset(pair)
+        for pair in (
+            ("plane_a", "plane_b"),
+            ("plane_a", "terrain"),
+            ("plane_b", "terrain"),
+            ("plate", "mesh"),
+            ("plate", "hull"),
+        )
+    }
+    for mode in MODES:
+        with pytest.warns(RuntimeWarning, match="does not handle 5"):
+            pipeline = SapCollisionPipeline(model, broad_phase=mode, unsupported_pairs="warn")
+        assert {frozenset((p.label0, p.label1)) for p in pipeline.unsupported_pairs} == expected
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_unsupported_pairs_that_cannot_meet_are_no_problem(mode):
     """Filtered, in other groups or without the flag; two static planes neither."""
@@ -633,3 +683,12 @@ def test_quaternion_convention_of_this_file():
     q /= np.linalg.norm(q)
     v = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(rotate(q, v), np.array(wp.quat_rotate(wp.quatd(*q), wp.vec3d(*v))), rtol=1e-12)
+
+
+def test_kernels_compile_for_cuda(tmp_path):
+    """NVRTC builds every kernel module of the package."""
+    from sap_warp.collision import capacity, cpu, normals, state
+
+    for module in (capacity, cpu, normals, state):
+        wp.compile_aot_module(module, arch=[80], module_dir=tmp_path, use_ptx=True)
+    assert len(list(tmp_path.glob("*.ptx"))) == 4
