@@ -121,7 +121,7 @@ class CapacityRecord:
             raise ContactCapacityError(" ".join(problems))
         if problems and not self._warned:
             self._warned = True
-            warnings.warn(" ".join(problems), RuntimeWarning, stacklevel=4)
+            warnings.warn(" ".join(problems), RuntimeWarning, stacklevel=3)
         return record
 
     def clear(self) -> None:

@@ -43,9 +43,9 @@ def mend_normals(
 ) -> None:
     """Give contacts without a direction the plane's normal, or take them out (shapes -1)."""
     for i in range(wp.tid(), wp.min(count_in[0], normal_out.shape[0]), threads):
-        if not (wp.length_sq(normal_out[i]) > 0.5):  # also NaN
-            shape0 = shape0_out[i]
-            shape1 = shape1_out[i]
+        shape0 = shape0_out[i]
+        shape1 = shape1_out[i]
+        if shape0 >= 0 and shape1 >= 0 and not (wp.length_sq(normal_out[i]) > 0.5):  # also NaN
             n = wp.vec3()
             if shape_type_in[shape0] == PLANE:
                 n = wp.quat_rotate(wp.transform_get_rotation(shape_pose_in[shape0]), wp.vec3(0.0, 0.0, 1.0))

@@ -4,7 +4,8 @@ Found by reading its routing and by trying every pairing on the CPU (newton 1.7)
 
 - infinite plane against infinite plane, heightfield against heightfield: dropped;
 - infinite plane against heightfield: a few wrong normals or nothing;
-- finite plane against triangle mesh: nothing for most poses, as the plane has no thickness for the triangle query;
+- finite plane against convex mesh: nothing in 9 of 10 touching poses; against triangle mesh: nothing in 1 of 10,
+  a wrong depth in half (300 random poses each, compared with the infinite plane);
 - Gaussian splats and shapes without geometry: never collide.
 """
 
@@ -23,6 +24,7 @@ _UNSUPPORTED = (
     (_INFINITE_PLANE, _INFINITE_PLANE),
     (_INFINITE_PLANE, int(_T.HFIELD)),
     (int(_T.PLANE), int(_T.MESH)),
+    (int(_T.PLANE), int(_T.CONVEX_MESH)),
     (int(_T.HFIELD), int(_T.HFIELD)),
 )
 _SHAPELESS = (int(_T.NONE), int(_T.GAUSSIAN))
@@ -71,7 +73,7 @@ def describe(pairs: list[UnsupportedPair], limit: int = 10) -> str:
     more = f"; and {len(pairs) - limit} more" if len(pairs) > limit else ""
     return (
         f"Newton's narrow phase does not handle {len(pairs)} of the shape pairs that may collide: {listed}{more}. "
-        "Replace one of the shapes (a thin box for a finite plane, a convex hull for a mesh), filter the pair with "
+        "Replace one of the shapes (a thin box or an infinite plane for a finite plane), filter the pair with "
         'ModelBuilder.add_shape_collision_filter_pair, or pass unsupported_pairs="warn" to let them pass through.'
     )
 

@@ -77,16 +77,16 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         residual = scalar(0.0)
         free = c.count[world] == 0 and t.count[world] == 0
 
-        finite = scalar(0.0)
+        broken = scalar(0.0)  # velocities that are not finite
         for e in range(first + lane(), last, wp.block_dim()):
             s.v[e] = scalar(d.v0[e])
             if free and state == 0:
                 s.v[e] = scalar(d.v_star[e])
             if not wp.isfinite(d.v_star[e]) or not wp.isfinite(d.v0[e]):
-                finite += scalar(1.0)
-        finite = block_sum(vec3(finite, scalar(0.0), scalar(0.0)), s.scratch, world)[0]
+                broken += scalar(1.0)
+        broken = block_sum(vec3(broken, scalar(0.0), scalar(0.0)), s.scratch, world)[0]
         barrier()
-        if finite > scalar(0.0):
+        if broken > scalar(0.0):
             state = DIVERGED
         if state == 0 and not free:
             start_at(layout, d, c, s, world)
