@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-PYTEST_ARGS ?= -q
+# Two processes; a file stays in one of them, so that each kernel is compiled once.
+PYTEST_ARGS ?= -q -n 2 --dist loadfile
 RUN_ARGS ?=
 
 .DEFAULT_GOAL := help

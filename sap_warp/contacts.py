@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import newton
+
+from .views import NewtonView
 
 
 class ContactCapacityError(RuntimeError):
     """Contacts were dropped because a buffer was too small, and ``strict_capacity`` is set."""
 
 
-class SapContacts:
+class SapContacts(NewtonView):
     """Rigid contacts of all worlds in one flat buffer: a view of a `newton.Contacts`, without copies.
 
     Every attribute that is not defined here is Newton's own: ``contacts.rigid_contact_normal`` *is*
@@ -26,6 +26,8 @@ class SapContacts:
     where n points from shape 0 to shape 1.
     """
 
+    _wrapped = "newton_contacts"
+
     newton_contacts: newton.Contacts
     """The wrapped buffer."""
 
@@ -38,21 +40,6 @@ class SapContacts:
         if not isinstance(contacts, newton.Contacts):
             raise TypeError(f"SapContacts wraps a newton.Contacts, got {type(contacts).__name__}.")
         self.newton_contacts = contacts
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for names that this class does not define.
-        if name == "newton_contacts":
-            raise AttributeError(name)
-        return getattr(self.newton_contacts, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "newton_contacts":
-            super().__setattr__(name, value)
-        else:
-            setattr(self.newton_contacts, name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.newton_contacts)})
 
     @property
     def rigid_contact_max(self) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 import warp as wp
 
 from .precision import normalize_precision
+from .views import NewtonView
 
 ORDERS = ("public", "sap")
 """Valid values of every order flag."""
@@ -144,12 +145,14 @@ class SapControl(_OrderedBuffers):
         self.joint_target_vel = value
 
 
-class SapModel:
+class SapModel(NewtonView):
     """The articulated model of all worlds: a Newton model plus what SAP needs and Newton has no field for.
 
     Every attribute that is not defined here is Newton's own (``sap_model.joint_armature`` *is*
     ``model.joint_armature``), so a change made through either object is seen by both.
     """
+
+    _wrapped = "newton_model"
 
     newton_model: newton.Model
     """The wrapped model."""
@@ -170,21 +173,6 @@ class SapModel:
             )
         self.newton_model = model
         _ensure_tau(model)
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for names that this class does not define.
-        if name == "newton_model":
-            raise AttributeError(name)
-        return getattr(self.newton_model, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "newton_model":
-            super().__setattr__(name, value)
-        else:
-            setattr(self.newton_model, name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.newton_model)})
 
     @property
     def shape_material_tau(self) -> wp.array:

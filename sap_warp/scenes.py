@@ -278,9 +278,9 @@ class SceneRun:
             count: Whether every step adds to `statistics`, which costs one small kernel.
             **options: Further options of the solver.
         """
-        import newton
         import warp as wp
 
+        from .collision import SapCollisionPipeline
         from .solver import SolverSAP
 
         self.model, self.scene, self.preset = model, scene, preset
@@ -288,9 +288,7 @@ class SceneRun:
         options = {"max_rigid_contact": scene.max_rigid_contact, **options}
         self.solver = SolverSAP(model, contact_preset_variant=preset, **options)
         worlds = self.solver.sizes.world_count
-        self.pipeline = newton.CollisionPipeline(model, rigid_contact_max=worlds * scene.max_rigid_contact)
-        if model.device.is_cpu and hasattr(self.pipeline.narrow_phase, "total_num_threads"):
-            self.pipeline.narrow_phase.total_num_threads = 1  # each of Newton's 256 or more costs about 30 ns here
+        self.pipeline = SapCollisionPipeline(model, rigid_contact_max=worlds * scene.max_rigid_contact)
         self.contacts = self.pipeline.contacts()
         self.states = (model.state(), model.state())
         self.statistics = StepStatistics(self.solver)

@@ -14,3 +14,29 @@ wp.config.log_level = wp.LOG_WARNING
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the test's own id: the same numbers in any order and on any worker."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def report(record_property, request):
+    """Puts measured numbers into the summary at the end of the run."""
+
+    def say(**values):
+        text = "  ".join(f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items())
+        record_property(request.node.name, text)
+
+    return say
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests recorded with ``record_property``, also when they ran in a worker process."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    lines = [
+        f"{name}: {value}"
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section("measured")
+        for line in lines:
+            terminalreporter.write_line(line)

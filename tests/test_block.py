@@ -266,8 +266,8 @@ def modules():
 
 
 @pytest.mark.slow
-def test_every_module_compiles_for_cuda(tmp_path, capsys):
-    """NVRTC builds all modules for three architectures; registers and spills are printed where ptxas is at hand."""
+def test_every_module_compiles_for_cuda(tmp_path, record_property):
+    """NVRTC builds all modules for three architectures; the summary has registers and spills where ptxas is at hand."""
     for name, kernel in modules().items():
         folder = tmp_path / re.sub(r"\W+", "_", name)
         files = wp.compile_aot_module(kernel.module, arch=list(ARCHITECTURES), module_dir=folder, use_ptx=True)
@@ -275,8 +275,7 @@ def test_every_module_compiles_for_cuda(tmp_path, capsys):
         assert len(ptx) == len(ARCHITECTURES), f"{name}: {files}"
         for file in ptx:
             assert ".visible .entry" in file.read_text(errors="ignore")
-        with capsys.disabled():
-            print(f"\n  {name}: {register_use(ptx[1], ARCHITECTURES[1])}", end="")
+        record_property(name, register_use(ptx[1], ARCHITECTURES[1]))
 
 
 def register_use(file, arch):

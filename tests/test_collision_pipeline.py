@@ -3,6 +3,7 @@
 import enum
 import functools
 import itertools
+import warnings
 
 import newton
 import numpy as np
@@ -692,3 +693,19 @@ def test_kernels_compile_for_cuda(tmp_path):
     for module in (capacity, cpu, normals, state):
         wp.compile_aot_module(module, arch=[80], module_dir=tmp_path, use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == 4
+
+
+def test_unreliable_ellipsoid_pairs_are_warned_about():
+    """Newton 1.7 may lose contacts of overlapping ellipsoids: said when the pipeline is built, by label."""
+    for broad_phase in ("explicit", "nxn"):
+        builder = newton.ModelBuilder()
+        builder.add_shape_ellipsoid(builder.add_body(), rx=0.1, ry=0.2, rz=0.1, label="egg")
+        builder.add_shape_box(builder.add_body(), hx=0.1, hy=0.1, hz=0.1, label="crate")
+        with pytest.warns(RuntimeWarning, match=r"'egg' and 'crate' \(ellipsoid / box\)"):
+            SapCollisionPipeline(builder.finalize(device="cpu"), broad_phase=broad_phase)
+    builder = newton.ModelBuilder()
+    builder.add_shape_ellipsoid(builder.add_body(), rx=0.1, ry=0.2, rz=0.1)
+    builder.add_ground_plane()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SapCollisionPipeline(builder.finalize(device="cpu"))

@@ -16,18 +16,6 @@ PRESETS = ("approx32", "approx64", "drake")
 TIGHT = {"optimality_rel_tol": 1e-12, "cost_abs_tol": 0.0, "cost_rel_tol": 0.0, "line_search_variant": "exact_root"}
 
 
-@pytest.fixture
-def report(capsys, request):
-    """Prints a measured number past pytest's capture."""
-
-    def say(**values):
-        text = "  ".join(f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items())
-        with capsys.disabled():
-            print(f"\n  [{request.node.name}] {text}", end="")
-
-    return say
-
-
 # --- rest ------------------------------------------------------------------------------------------------------
 
 

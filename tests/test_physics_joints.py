@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import warp as wp
 from scenes import G, Simulation, builder, one_joint
-from test_physics_contact import report  # noqa: F401 (fixture)
 
 H = 0.002
 MODE = newton.JointTargetMode
@@ -39,7 +38,7 @@ def pendulum(position_integration):
 
 
 @pytest.mark.slow
-def test_energy_of_a_pendulum_stays_bounded(report):  # noqa: F811
+def test_energy_of_a_pendulum_stays_bounded(report):
     """sap_euler is symplectic for one hinge: the energy oscillates by O(h) and does not drift in 20 s."""
     sim, energy, _ = pendulum("sap_euler")
     start, swing = energy(sim), 2.0 * G * 0.5 * (1.0 - np.cos(np.pi / 3.0))
@@ -51,7 +50,7 @@ def test_energy_of_a_pendulum_stays_bounded(report):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_midpoint_pumps_energy_at_the_rate_of_its_formula(report):  # noqa: F811
+def test_midpoint_pumps_energy_at_the_rate_of_its_formula(report):
     """q moves by h v_n + h^2 a/2 with a taken at q_n: small swings of frequency w gain energy as exp(w^2 h t / 2).
 
     That is the position map of the specification, not an error of the step: det = 1 + (w h)^2 / 2 per step. Damping of
@@ -290,7 +289,7 @@ def test_wrench_on_a_free_body_acts_at_its_centre_of_mass(channel):
 
 
 @pytest.mark.parametrize("preset", ["approx64", "drake"])
-def test_free_body_keeps_its_momentum(preset, report):  # noqa: F811
+def test_free_body_keeps_its_momentum(preset, report):
     """A tumbling body with an offset centre of mass, left alone for 1 s, drifts from its momenta by O(h)."""
     errors = []
     for h in (0.004, 0.002):

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import newton
 import warp as wp
 
 from ..model import SapModel
+from ..views import NewtonView
 from .state import SapCollisionState
 
 
-class SapCollisionModel:
+class SapCollisionModel(NewtonView):
     """Shape metadata for broad phase, narrow phase and contact writing: a view of a Newton model, without copies.
 
     Every attribute that is not defined here is Newton's own (``collision_model.shape_gap`` *is*
     ``model.shape_gap``), so a margin or gap changed through either object is seen by the next `collide`. Shape
     types, flags, groups, filters and worlds are read when a pipeline is built.
     """
+
+    _wrapped = "newton_model"
 
     newton_model: newton.Model
     """The wrapped model."""
@@ -33,21 +34,6 @@ class SapCollisionModel:
         if not isinstance(model, newton.Model):
             raise TypeError(f"SapCollisionModel wraps a newton.Model or a SapModel, got {type(model).__name__}.")
         self.newton_model = model
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for names that this class does not define.
-        if name == "newton_model":
-            raise AttributeError(name)
-        return getattr(self.newton_model, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "newton_model":
-            super().__setattr__(name, value)
-        else:
-            setattr(self.newton_model, name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.newton_model)})
 
     @property
     def shape_labels(self) -> list[str]:

@@ -16,7 +16,7 @@ from .capacity import LAST, LAST_DROPPED, PEAK, CapacityRecord, sap_estimate_rig
 from .cpu import unpad_launches
 from .model import SapCollisionModel, newton_model_of
 from .normals import mend_contact_normals
-from .pairs import UnsupportedPair, describe, find_unsupported_pairs
+from .pairs import UnsupportedPair, describe, find_unsupported_pairs, warn_if_unreliable
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
@@ -198,9 +198,9 @@ class SapCollisionPipeline:
     def _find_unsupported(self, action: str) -> list[UnsupportedPair]:
         pipeline = self.newton_pipeline
         explicit = pipeline.shape_pairs_filtered
-        pairs = find_unsupported_pairs(
-            pipeline.model, None if explicit is None else np.asarray(explicit.numpy()).reshape(-1, 2)
-        )
+        listed = None if explicit is None else np.asarray(explicit.numpy()).reshape(-1, 2)
+        warn_if_unreliable(pipeline.model, listed)
+        pairs = find_unsupported_pairs(pipeline.model, listed)
         if pairs and action == "raise":
             raise ValueError(describe(pairs))
         if pairs:
