@@ -126,6 +126,10 @@ def make_line_search(types: Types) -> SimpleNamespace:
         """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
         step = Step()
         step.alpha = scalar(-1.0)
+        if -line.slope <= scalar(o.slop) * wp.abs(line.cost):
+            # What is left to gain is below the slop: no cost can tell steps apart, and the over-relaxed step would
+            # overshoot by the same fraction again and again. Slopes still can: leave it to exact_root.
+            return step
         rho = scalar(o.rho)
         alpha = scalar(1.0) / rho
         value = line_value(line, c, t, alpha, 1)
@@ -214,7 +218,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
             step = armijo_decay(line, c, t, o)
             if step.alpha > scalar(0.0):
                 return step
-            trials = step.iterations  # slip-stick transitions may need steps below the end of the scan
+            trials = step.iterations  # near the minimum, or a slip-stick transition below the end of the scan
         root = exact_root(line, c, t, o)
         root.iterations = root.iterations + trials
         return root
