@@ -12,6 +12,7 @@ at o; a column S_k of the motion subspace is the spatial velocity for v_k = 1.
 import functools
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
@@ -438,16 +439,12 @@ class SapFreeMotion:
 
     def to_newton_order(self, values: wp.array) -> Any:
         """Values by dof in Newton's numbering, as a NumPy array."""
-        import numpy as np
-
         source = values.numpy()
         result = np.empty_like(source)
         result[self.layout.dof_newton.numpy()] = source
         return result
 
     def _dense(self, packed: wp.array, world: int) -> Any:
-        import numpy as np
-
         start, end = self.layout.world_dof.numpy()[world : world + 2]
         first, entry = self.layout.dof_first.numpy(), self.layout.dof_entry.numpy()
         order = np.argsort(self.layout.dof_newton.numpy()[start:end])

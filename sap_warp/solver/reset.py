@@ -29,8 +29,10 @@ def make_reset_kernel(state: Types):
         mask: wp.array(dtype=wp.bool),
         masked: int,
         flags: int,
-        q_in: wp.array(dtype=wp.float64),
-        v_in: wp.array(dtype=wp.float64),
+        q_in: wp.array(dtype=wp.float32),
+        public_v_in: wp.array(dtype=wp.float32),
+        sap_v_in: wp.array(dtype=wp.float64),
+        public_velocity: int,
         pose_in: wp.array(dtype=wp.transformf),
         twist_in: wp.array(dtype=wp.spatial_vectorf),
         joint_q: wp.array(dtype=scalar),
@@ -58,7 +60,9 @@ def make_reset_kernel(state: Types):
             )
         if (flags & RESET_QD) != 0:
             for i in range(p.joint_qd_start[joint], p.joint_qd_start[joint + 1]):
-                joint_qd[i] = scalar(v_in[i])
+                joint_qd[i] = scalar(sap_v_in[i])
+                if public_velocity != 0:
+                    joint_qd[i] = scalar(public_v_in[i])
             body_qd[body] = twist_in[body]
         if (flags & RESET_F) != 0:
             body_f[body] = wp.spatial_vectorf()
@@ -67,38 +71,57 @@ def make_reset_kernel(state: Types):
     return reset
 
 
-def reset_worlds(solver: Any, state: SapState, world_mask: wp.array | None, flags: Any) -> None:
-    """See `SolverSAP.reset`."""
-    model = solver.model
-    worlds = solver.sizes.world_count
-    if world_mask is not None:
-        if not isinstance(world_mask, wp.array) or world_mask.dtype is not wp.bool:
-            raise TypeError("world_mask must be a Warp array of dtype bool.")
-        if world_mask.shape not in ((worlds,), (worlds + 1,)):
-            raise ValueError(f"world_mask has shape {world_mask.shape}; expected ({worlds},) or ({worlds + 1},).")
-        if world_mask.device != model.device:
-            raise ValueError(f"world_mask is on '{world_mask.device}'; the model is on '{model.device}'.")
-    everything = RESET_Q | RESET_QD | RESET_F
-    initial = solver.sap_model.state("fp64")
-    # the initial velocity in the order of the state that is reset
-    velocity = initial.joint_qd
-    if state.joint_qd_order == "sap":
-        solver.boundary.read(initial, solver.sap_model.control())
-        velocity = wp.clone(solver.boundary.joint_qd)
-    wp.launch(
-        make_reset_kernel(TYPES[state.precision]),
-        dim=solver.sizes.body_count,
-        inputs=[
-            solver.layout,
-            solver.boundary.parameters.struct,
-            world_mask if world_mask is not None else wp.empty(0, dtype=wp.bool, device=model.device),
-            int(world_mask is not None),
-            int(everything if flags is None else flags),
-            initial.joint_q,
-            velocity,
-            model.body_q,
-            model.body_qd,
-        ],
-        outputs=[state.joint_q, state.joint_qd, state.body_q, state.body_qd, state.body_f, solver._status],
-        device=model.device,
-    )
+class SapReset:
+    """Resets worlds to what the model's arrays say now; allocates nothing after construction, so it can be captured."""
+
+    def __init__(self, solver: Any):
+        """View the model's initial state."""
+        self._solver = solver
+        model = solver.model
+        self._initial = SapState(
+            joint_q=model.joint_q,
+            joint_qd=model.joint_qd,
+            body_q=model.body_q,
+            body_qd=model.body_qd,
+            body_f=wp.zeros_like(model.body_qd, requires_grad=False),
+            joint_qd_order="public",
+            body_f_order="public",
+        )
+        self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
+
+    def reset(self, state: SapState, world_mask: wp.array | None, flags: Any) -> None:
+        """See `SolverSAP.reset`."""
+        solver, model = self._solver, self._solver.model
+        _check_mask(world_mask, solver.sizes.world_count, model.device)
+        # the boundary's buffers are free between steps; they receive the initial velocity in sap order
+        solver.boundary.read(self._initial, solver.model_control)
+        wp.launch(
+            make_reset_kernel(TYPES[state.precision]),
+            dim=solver.sizes.body_count,
+            inputs=[
+                solver.layout,
+                solver.boundary.parameters.struct,
+                self._no_mask if world_mask is None else world_mask,
+                int(world_mask is not None),
+                int(RESET_Q | RESET_QD | RESET_F if flags is None else flags),
+                model.joint_q,
+                model.joint_qd,
+                solver.boundary.joint_qd,
+                int(state.joint_qd_order == "public"),
+                model.body_q,
+                model.body_qd,
+            ],
+            outputs=[state.joint_q, state.joint_qd, state.body_q, state.body_qd, state.body_f, solver.world_status],
+            device=model.device,
+        )
+
+
+def _check_mask(world_mask: wp.array | None, worlds: int, device: Any) -> None:
+    if world_mask is None:
+        return
+    if not isinstance(world_mask, wp.array) or world_mask.dtype is not wp.bool:
+        raise TypeError("world_mask must be a Warp array of dtype bool.")
+    if world_mask.shape not in ((worlds,), (worlds + 1,)):
+        raise ValueError(f"world_mask has shape {world_mask.shape}; expected ({worlds},) or ({worlds + 1},).")
+    if world_mask.device != wp.get_device(device):
+        raise ValueError(f"world_mask is on '{world_mask.device}'; the model is on '{device}'.")

@@ -34,6 +34,7 @@ from .integrate import SapIntegrate
 from .kinematics import Links, joint_parameters
 from .layout import build_layout
 from .options import SapOptions, expand_options
+from .reset import SapReset
 from .status import SolveStatus
 from .support import check_model
 
@@ -100,6 +101,7 @@ class SolverSAP(SolverBase):
         self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = self._view_model_control()
+        self._reset = SapReset(self)
         self._contact_forces = SapContactForces(self)
         self._capacity = CapacityCheck(self.contact_jacobian, self.options.max_rigid_contact, bool(strict_capacity))
         self._last_contacts: newton.Contacts | None = None
@@ -199,9 +201,7 @@ class SolverSAP(SolverBase):
                 defines it, or of shape (world_count,). None resets all worlds and sets the clock to zero.
             flags: `newton.StateFlags` that select what is reset; None resets everything.
         """
-        from .reset import reset_worlds
-
-        reset_worlds(self, self._state(state, "state"), world_mask, flags)
+        self._reset.reset(self._state(state, "state"), world_mask, flags)
         if world_mask is None:
             self.integrate.time.zero_()
             self.integrate.frame.zero_()
@@ -218,11 +218,22 @@ class SolverSAP(SolverBase):
             stage.parameters = refreshed
         self.links.refresh()
         self._model_control = self._view_model_control()
+        self._reset = SapReset(self)
 
     @classmethod
     def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:
         """Register ``sap:shape_material_tau``, the dissipation time of a shape [s], on ``builder``."""
         register_tau(builder)
+
+    @property
+    def world_status(self) -> wp.array:
+        """`SolveStatus` of each world, on the device."""
+        return self._status
+
+    @property
+    def model_control(self) -> SapControl:
+        """The control that a step without one uses: the model's own arrays."""
+        return self._model_control
 
     @property
     def block_dim(self) -> int:
