@@ -12,7 +12,8 @@ from scenes import TAU, G, Simulation, add_ball, add_box, box_on_ground, builder
 
 import sap_warp
 from sap_warp import SapOptions, cli, explain_contact
-from sap_warp.explain import FROM_MODEL, FROM_MODEL_DEFAULT, ShapeLookupError, _Pair, find_shape
+from sap_warp.explain import FROM_MODEL, FROM_MODEL_DEFAULT, ShapeLookupError, find_shape
+from sap_warp.explain.pair import _Pair
 from sap_warp.model import register_tau
 from sap_warp.scenes import build_scene
 from sap_warp.solver.options import APPROX64, CONTACT_WEIGHT_MODES, DRAKE
