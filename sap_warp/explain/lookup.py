@@ -87,6 +87,7 @@ def _suggest(labels: Sequence[str], bodies: Sequence[str], name: str) -> str:
 
 
 def shape_name(model: Any, shape: int) -> str:
+    """Index and label of a shape, for messages."""
     world = int(model.shape_world.numpy()[shape])
     return f"{shape} {model.shape_label[shape]!r}" + (f" of world {world}" if model.world_count > 1 else "")
 
