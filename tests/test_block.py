@@ -81,7 +81,7 @@ def primitives_kernel(types, native):
     factor, solve = cholesky.factor, cholesky.solve
     multiply = make_multiply(types, types, native)
     add_column = make_add_column(types, types, types, native)
-    copy = make_copy(types, types)
+    copy = make_copy(types, types, native)
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.kernel(module="unique", enable_backward=False)

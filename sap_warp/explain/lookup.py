@@ -58,9 +58,6 @@ def shape_names(model: SapModel | newton.Model) -> list[tuple[str, str, str, str
     return [(str(s), label, _GEO(int(kinds[s])).name.lower(), owner[s]) for s, label in enumerate(model.shape_label)]
 
 
-# Names.
-
-
 def _check_index(index: Any, count: int) -> int:
     whole = isinstance(index, numbers.Integral) and not isinstance(index, bool)
     if not whole or not 0 <= index < count:
@@ -90,6 +87,3 @@ def shape_name(model: Any, shape: int) -> str:
     """Index and label of a shape, for messages."""
     world = int(model.shape_world.numpy()[shape])
     return f"{shape} {model.shape_label[shape]!r}" + (f" of world {world}" if model.world_count > 1 else "")
-
-
-# The explanation.

@@ -404,6 +404,3 @@ def _rotation(q: np.ndarray) -> np.ndarray:
     x, y, z, w = q / np.linalg.norm(q)
     K = _cross(np.array([x, y, z]))
     return np.eye(3) + 2.0 * w * K + 2.0 * K @ K
-
-
-# Text.

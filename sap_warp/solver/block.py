@@ -389,7 +389,7 @@ def make_add_column(types: Types, column_types: Types, force_types: Types | None
 
 
 @functools.cache
-def make_copy(types: Types, source_types: Types):
+def make_copy(types: Types, source_types: Types, native: bool = True):
     """``copy(source, source_start, target, target_start, count)``: a contiguous copy that may change the precision."""
     snippet = _COPY.replace("SCALAR_X", source_types.c_name).replace("SCALAR", types.c_name)
 
@@ -402,7 +402,18 @@ def make_copy(types: Types, source_types: Types):
         count: int,
     ): ...
 
-    return copy
+    @wp.func
+    def copy_plain(
+        source: wp.array(dtype=source_types.scalar),
+        source_start: int,
+        target: wp.array(dtype=types.scalar),
+        target_start: int,
+        count: int,
+    ):
+        for i in range(lane(), count, wp.block_dim()):
+            target[target_start + i] = types.scalar(source[source_start + i])
+
+    return copy if native else copy_plain
 
 
 @functools.cache
