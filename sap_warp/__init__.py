@@ -27,6 +27,13 @@ if TYPE_CHECKING:
         sap_model_from_newton,
         sap_state_from_newton,
     )
+    from .scene import (
+        SapLoadedScene,
+        SapSceneError,
+        SapUnsupportedSceneFeature,
+        load_sap_scene,
+        load_sap_scene_config,
+    )
     from .solver import (
         ContactForces,
         SapContactJacobian,
@@ -67,6 +74,11 @@ _SUBMODULE_OF = {
     "SolveStatus": "solver",
     "UnsupportedModelError": "solver",
     "ContactForces": "solver",
+    "SapLoadedScene": "scene",
+    "SapSceneError": "scene",
+    "SapUnsupportedSceneFeature": "scene",
+    "load_sap_scene": "scene",
+    "load_sap_scene_config": "scene",
 }
 
 __all__ = [
@@ -80,14 +92,19 @@ __all__ = [
     "SapContacts",
     "SapControl",
     "SapFreeMotion",
+    "SapLoadedScene",
     "SapModel",
     "SapOptions",
+    "SapSceneError",
     "SapState",
+    "SapUnsupportedSceneFeature",
     "SolveStatus",
     "SolverSAP",
     "UnsupportedModelError",
     "conventions",
     "explain_contact",
+    "load_sap_scene",
+    "load_sap_scene_config",
     "sap_collision_state_from_state",
     "sap_contacts_from_newton",
     "sap_control_from_newton",

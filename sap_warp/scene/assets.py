@@ -1,0 +1,141 @@
+"""Step 3: robots and objects from USD, URDF and MJCF files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import newton
+import warp as wp
+
+from .bodies import add_body_armature
+from .build import SceneBuild
+from .errors import Complaint
+from .materials import make_shape_config, override_shapes
+from .objects import MjcfAsset, UrdfAsset, UsdAsset
+from .source_file import resolve_source
+from .urdf import prepare_urdf
+
+
+def import_assets(build: SceneBuild) -> None:
+    """Import every asset of the scene."""
+    for i, asset in enumerate(build.scene.assets):
+        with build.at("assets", i, "source"):
+            if asset.source.xml is None:
+                source: Path | str = resolve_source(asset.source, build.document.directory)
+            else:
+                source = asset.source.xml
+            _import_asset(build, i, asset, source)
+
+
+def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> None:
+    builder = build.builder
+    before = {kind: getattr(builder, f"{kind}_count") for kind in ("body", "shape", "joint", "articulation")}
+    fields = asset.shape_fields()
+    build.note_unused_fields(("assets", i), fields)
+    defaults = builder.default_shape_cfg
+    builder.default_shape_cfg = make_shape_config(defaults, {k: v for k, v in fields.items() if k != "is_site"})
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            _IMPORTERS[type(asset)](build, i, asset, source)
+    finally:
+        builder.default_shape_cfg = defaults
+    _report_warnings(caught)
+    added = {kind: range(before[kind], getattr(builder, f"{kind}_count")) for kind in before}
+    if not added["body"] and not added["shape"]:
+        raise Complaint("the file contains no bodies and no shapes")
+    override_shapes(builder, added["shape"], fields, fields.get("tau", build.default_tau))
+    add_body_armature(build, added["body"], None)
+    _hide_shapes(builder, asset, added["shape"])
+    if asset.label_prefix is not None:
+        for kind, indices in added.items():
+            labels = getattr(builder, f"{kind}_label")
+            for index in indices:
+                labels[index] = f"{asset.label_prefix}/{labels[index]}"
+
+
+def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
+    """Pass importer warnings on, each once; deprecations are between the importer and us."""
+    seen = set()
+    for warning in caught:
+        text = str(warning.message)
+        if not issubclass(warning.category, DeprecationWarning) and text not in seen:
+            seen.add(text)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> None:
+    """Clear the visible flag of colliding shapes on bodies that have a visual shape (USD does this itself)."""
+    if not asset.hide_collision_shapes or isinstance(asset, UsdAsset):
+        return
+    flags, visible = newton.ShapeFlags, int(newton.ShapeFlags.VISIBLE)
+    collides = {shape for shape in shapes if builder.shape_flags[shape] & int(flags.COLLIDE_SHAPES)}
+    drawn = {builder.shape_body[s] for s in shapes if s not in collides and builder.shape_flags[s] & visible}
+    for shape in collides:
+        if builder.shape_body[shape] in drawn:
+            builder.shape_flags[shape] &= ~visible
+
+
+def _common_arguments(asset: Any) -> dict[str, Any]:
+    return {
+        "xform": wp.transform(*asset.xform),
+        "floating": asset.floating,
+        "enable_self_collisions": asset.enable_self_collisions,
+        "collapse_fixed_joints": asset.collapse_fixed_joints,
+        "force_show_colliders": asset.force_show_colliders,
+    }
+
+
+def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) -> None:
+    if isinstance(source, str):
+        raise Complaint("found a text; a USD asset needs a file")
+    from pxr import Usd, UsdGeom
+
+    stage = Usd.Stage.Open(os.fspath(source))
+    if stage is None:
+        raise Complaint(f"{source.name} is not a USD stage")
+    if UsdGeom.GetStageUpAxis(stage) != UsdGeom.Tokens.z:
+        axis = UsdGeom.GetStageUpAxis(stage)
+        build.note_unsupported(
+            ("assets", i, "source"), f"the stage is {axis}-up; assets are expected to be z-up, check how it lies"
+        )
+    build.builder.add_usd(
+        os.fspath(source),
+        **_common_arguments(asset),
+        hide_collision_shapes=asset.hide_collision_shapes,
+        load_visual_shapes=asset.load_visual_shapes,
+        skip_mesh_approximation=asset.skip_mesh_approximation,
+        ignore_paths=list(asset.ignore_paths),
+        root_path=asset.root_path,
+    )
+
+
+def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
+    text = prepare_urdf(source, visuals=asset.load_visual_shapes or asset.parse_visuals_as_colliders)
+    build.builder.add_urdf(
+        text,
+        **_common_arguments(asset),
+        scale=asset.scale,
+        parse_visuals_as_colliders=asset.parse_visuals_as_colliders,
+        ignore_inertial_definitions=asset.ignore_inertial_definitions,
+        joint_damping_mode="passive",
+    )
+
+
+def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
+    build.builder.add_mjcf(
+        source if isinstance(source, str) else os.fspath(source),
+        **_common_arguments(asset),
+        scale=asset.scale,
+        parse_visuals=asset.load_visual_shapes,
+        parse_visuals_as_colliders=asset.parse_visuals_as_colliders,
+        ignore_inertial_definitions=asset.ignore_inertial_definitions,
+        ignore_names=tuple(asset.ignore_names),
+        parse_sites=asset.parse_sites,
+    )
+
+
+_IMPORTERS: dict[type, Any] = {UsdAsset: _import_usd, UrdfAsset: _import_urdf, MjcfAsset: _import_mjcf}

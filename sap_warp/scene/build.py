@@ -1,0 +1,68 @@
+"""The state of a scene while it is built, and what every step of it shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import newton
+
+from ..model import register_tau
+from .document import SceneDocument
+from .errors import Complaint, Path, Problem, SapSceneError
+from .materials import describe_unused
+from .schema import Scene
+from .sources import AssetSourceError
+
+
+class SceneBuild:
+    """One authored world on its way from a `Scene` to a `newton.ModelBuilder`."""
+
+    def __init__(self, document: SceneDocument, scene: Scene):
+        self.document = document
+        self.scene = scene
+        self.builder = newton.ModelBuilder()
+        register_tau(self.builder)
+        self.problems: list[Problem] = []
+        self.unsupported: list[Problem] = []
+        self.body_of: dict[str, int] = {}
+        """Body number by id of inline bodies."""
+        self.joint_of: dict[str, int] = {}
+        """Joint number by id of inline joints."""
+        self.has_own_armature: set[int] = set()
+        """Bodies with an armature of their own."""
+
+    @property
+    def default_tau(self) -> float | None:
+        """Dissipation time of shapes that give none [s]; None leaves it to the solver."""
+        return self.scene.builder.defaults.shape.tau
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Turn whatever goes wrong inside into a problem at ``path``, and go on after it."""
+        try:
+            yield
+        except Complaint as complaint:
+            self.problems.append(self.document.problem((*path, *complaint.path), complaint.message))
+        except AssetSourceError as error:
+            self.problems.append(self.document.problem(path, str(error)))
+        except MemoryError:
+            self.problems.append(self.document.problem(path, "there is not enough memory for this"))
+        except Exception as error:  # an importer may raise anything; the user gets one kind of error with a place
+            text = " ".join(str(error).split()) or type(error).__name__
+            self.problems.append(self.document.problem(path, f"cannot be built: {text} ({type(error).__name__})"))
+
+    def stop_if_broken(self) -> None:
+        """Raise if a step left problems that later steps would stumble over."""
+        if self.problems:
+            raise SapSceneError(self.problems)
+
+    def note_unsupported(self, path: Path, message: str) -> None:
+        """Record something that is understood but not simulated."""
+        self.unsupported.append(self.document.problem(path, message))
+
+    def note_unused_fields(self, path: Path, fields: dict[str, Any]) -> None:
+        """Record shape fields that do not act."""
+        for name, message in describe_unused(fields):
+            self.note_unsupported((*path, name), message)

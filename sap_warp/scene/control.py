@@ -1,0 +1,228 @@
+"""Control sequences: drive targets sampled over time, played back with zero-order hold in every world.
+
+A JSON file holds an object, an NPZ file arrays of the same names:
+
+    dt                 time between samples [s]
+    joint_labels       one joint label for each column
+    joint_target_pos   samples, one row for each instant [m or rad], in the order of joint_labels
+    joint_target_vel   optional, of the same shape [m/s or rad/s]
+    joint_q, joint_qd  optional initial values, in the order of joint_labels
+
+Joints named here have one degree of freedom.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from ..model import SapControl, SapModel, SapState
+from .errors import Complaint
+from .objects import Control
+from .references import tell_nearest
+from .source_file import resolve_source
+
+MAX_SAMPLES = 50_000_000
+"""Most numbers in a sequence."""
+_KEYS = ("dt", "joint_labels", "joint_target_pos", "joint_target_vel", "joint_q", "joint_qd")
+
+
+@wp.kernel(enable_backward=False)
+def hold_targets(
+    time_in: wp.array[wp.float64],
+    samples_in: wp.array2d[wp.float32],
+    entry_in: wp.array2d[wp.int32],
+    sample_dt: wp.float64,
+    loop: int,
+    target_out: wp.array[wp.float32],
+) -> None:
+    """Write the sample that is in force at the present time into the targets of one world and one column."""
+    world, column = wp.tid()
+    count = samples_in.shape[0]
+    # The half millionth absorbs the round-off of a time that is a sum of steps.
+    index = int(wp.floor(time_in[0] / sample_dt + wp.float64(1.0e-6)))
+    if loop != 0:
+        index = index % count
+    target_out[entry_in[world, column]] = samples_in[wp.min(index, count - 1), column]
+
+
+@wp.kernel(enable_backward=False)
+def advance_time(dt: wp.float64, time: wp.array[wp.float64]) -> None:
+    """Move the clock of a sequence."""
+    time[0] = time[0] + dt
+
+
+@dataclass(eq=False)
+class ControlSequence:
+    """Targets over time for the joints of one model; lives on the model's device and can be captured in a graph."""
+
+    dt: float
+    """Time between samples [s]."""
+    loop: bool
+    """Whether it starts again at the end."""
+    joint_labels: list[str]
+    """Joint of every column, as the file names it."""
+    samples: dict[str, wp.array]
+    """Samples by name of the control array they go to, shape [samples, columns]."""
+    entries: dict[str, wp.array]
+    """Entry of the control array for each world and column, by name of the array."""
+    time: wp.array
+    """Time since the start [s], one number on the device."""
+    start: dict[str, np.ndarray]
+    """Initial joint_q and joint_qd by column, where the file gives them."""
+
+    @property
+    def duration(self) -> float:
+        """Time that the samples cover [s]."""
+        return self.dt * self.samples["joint_target_pos"].shape[0]
+
+    def apply(self, control: SapControl, dt: float) -> None:
+        """Set the targets for the step that begins now, and move the clock by ``dt`` [s]."""
+        for name, samples in self.samples.items():
+            entries = self.entries[name]
+            wp.launch(
+                hold_targets,
+                dim=entries.shape,
+                inputs=[self.time, samples, entries, self.dt, int(self.loop)],
+                outputs=[getattr(control, name)],
+                device=self.time.device,
+            )
+        wp.launch(advance_time, dim=1, inputs=[dt], outputs=[self.time], device=self.time.device)
+
+    def rewind(self) -> None:
+        """Return to the start."""
+        self.time.zero_()
+
+    def set_start(self, state: SapState, control: SapControl) -> None:
+        """Give ``state`` the initial values of the file, and ``control`` the first targets."""
+        model_entries = {"joint_q": "joint_target_pos", "joint_qd": "joint_target_vel"}
+        for name, values in self.start.items():
+            array = getattr(state, name)
+            numbers = array.numpy()
+            numbers[self.entries[model_entries[name]].numpy()] = values
+            array.assign(numbers)
+        self.apply(control, 0.0)
+
+
+def read_control(control: Control, directory: Path | None, model: SapModel) -> ControlSequence:
+    """Read the file of a `control` block and look up its joints in every world of ``model``."""
+    if control.source.xml is not None:
+        raise Complaint("found a text; expected a JSON or NPZ file")
+    file = resolve_source(control.source, directory)
+    data = _read_npz(file) if file.suffix.lower() == ".npz" else _read_json(file)
+    for name in data:
+        if name not in _KEYS:
+            raise Complaint(f"{file.name}: unknown entry {name!r}; " + tell_nearest(name, _KEYS, "entries"))
+    labels = _read_labels(file, data)
+    dt = _read_dt(file, data)
+    samples = {name: _read_numbers(file, data, name, 2, len(labels)) for name in _KEYS[2:4] if name in data}
+    if "joint_target_pos" not in samples:
+        raise Complaint(f"{file.name}: joint_target_pos is missing")
+    if len({len(rows) for rows in samples.values()}) > 1:
+        raise Complaint(f"{file.name}: joint_target_pos and joint_target_vel have different numbers of samples")
+    start = {name: _read_numbers(file, data, name, 1, len(labels)) for name in _KEYS[4:] if name in data}
+    coordinates, dofs = _find_entries(model, labels, file)
+    device = model.device
+    return ControlSequence(
+        dt=dt,
+        loop=control.loop,
+        joint_labels=labels,
+        samples={name: wp.array(rows, dtype=wp.float32, device=device) for name, rows in samples.items()},
+        entries={
+            "joint_target_pos": wp.array(coordinates, dtype=wp.int32, device=device),
+            "joint_target_vel": wp.array(dofs, dtype=wp.int32, device=device),
+        },
+        time=wp.zeros(1, dtype=wp.float64, device=device),
+        start=start,
+    )
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise Complaint(f"{file.name}{line}: not valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise Complaint(f"{file.name}: expected an object with {', '.join(_KEYS)}")
+    return data
+
+
+def _read_npz(file: Path) -> dict[str, Any]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except Exception as error:  # zipfile and NumPy raise many kinds
+        raise Complaint(f"{file.name}: not a readable NPZ file: {error}") from None
+
+
+def _read_labels(file: Path, data: dict[str, Any]) -> list[str]:
+    labels = data.get("joint_labels")
+    labels = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
+        raise Complaint(f"{file.name}: joint_labels must be a list of joint labels")
+    if len(set(labels)) < len(labels):
+        raise Complaint(f"{file.name}: joint_labels names a joint twice")
+    return labels
+
+
+def _read_dt(file: Path, data: dict[str, Any]) -> float:
+    try:
+        dt = float(np.asarray(data["dt"], dtype=np.float64))
+    except (KeyError, TypeError, ValueError):
+        dt = float("nan")
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise Complaint(f"{file.name}: dt must be the time between samples, a positive number of seconds")
+    return dt
+
+
+def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, columns: int) -> np.ndarray:
+    try:
+        values = np.asarray(data[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != dimensions or values.shape[-1] != columns or values.size == 0:
+        what = f"rows of {columns} numbers" if dimensions == 2 else f"{columns} numbers"
+        raise Complaint(f"{file.name}: {name} has shape {values.shape}; expected {what}, one for each joint label")
+    if values.size > MAX_SAMPLES or not np.isfinite(values).all():
+        raise Complaint(f"{file.name}: {name} has too many numbers, or some that are not finite")
+    return values
+
+
+def _find_entries(model: SapModel, labels: list[str], file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinate and dof of every column in every world, each of shape [worlds, columns]."""
+    starts = model.joint_world_start.numpy()
+    q_start, qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
+    worlds = max(model.world_count, 1)
+    coordinates, dofs = (np.empty((worlds, len(labels)), dtype=np.int32) for _ in range(2))
+    for world in range(worlds):
+        first, last = int(starts[world]), int(starts[world + 1])
+        place = _index_labels(model.joint_label[first:last])
+        for column, label in enumerate(labels):
+            hits = place.get(label, [])
+            if len(hits) != 1:
+                ends = list(place)
+                reason = "is ambiguous" if hits else "is unknown; " + tell_nearest(label, ends, "joints")
+                raise Complaint(f"{file.name}: joint {label!r} {reason}")
+            joint = first + hits[0]
+            if qd_start[joint + 1] - qd_start[joint] != 1:
+                raise Complaint(f"{file.name}: joint {label!r} has more or less than one degree of freedom")
+            coordinates[world, column], dofs[world, column] = q_start[joint], qd_start[joint]
+    return coordinates, dofs
+
+
+def _index_labels(labels: list[str]) -> dict[str, list[int]]:
+    """Joints by label and by every end of it after a slash; a full label wins over an end."""
+    place: dict[str, list[int]] = {}
+    for i, label in enumerate(labels):
+        parts = label.split("/")
+        for start in range(1, len(parts)):
+            place.setdefault("/".join(parts[start:]), []).append(i)
+    for i, label in enumerate(labels):
+        place[label] = [i]
+    return place

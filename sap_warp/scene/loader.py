@@ -1,0 +1,219 @@
+"""`load_sap_scene`: from a scene file to everything a simulation needs, in nine steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import newton
+
+from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
+from ..collision.capacity import sap_estimate_rigid_contact_max
+from ..model import SapControl, SapModel, SapState
+from ..solver.support import UnsupportedModelError, check_model
+from .assets import import_assets
+from .bodies import add_bodies
+from .build import SceneBuild
+from .control import ControlSequence, read_control
+from .document import SceneDocument, read_document
+from .errors import SapUnsupportedSceneFeature
+from .joints import add_joints, set_joint_defaults
+from .materials import set_defaults
+from .post_build import apply_initial_joint_q, apply_post_build, check_result
+from .schema import Scene
+from .validate import validate_document
+from .worlds import add_ground, replicate_world
+
+SceneSource = str | Path | Mapping[str, Any]
+
+
+@dataclass(eq=False)
+class SapLoadedScene:
+    """A scene that is ready to be simulated; all arrays are on one device."""
+
+    collision_model: SapCollisionModel
+    """Shapes, for the collision pipeline."""
+    collision_state: SapCollisionState
+    """Initial body poses; shares its memory with `sap_state`."""
+    sap_model: SapModel
+    """The articulated model of all worlds."""
+    sap_state: SapState
+    """Initial positions and velocities, in public order."""
+    sap_control: SapControl
+    """Initial joint forces, targets and efforts, in public order."""
+    body_labels: list[str]
+    """Label of every body, worlds one after the other."""
+    shape_labels: list[str]
+    """Label of every shape, worlds one after the other, shared ones last."""
+    joint_labels: list[str]
+    """Label of every joint, worlds one after the other."""
+    name: str
+    """Name of the scene."""
+    description: str
+    """What it shows; may be empty."""
+    path: Path | None
+    """The file; None for a scene that was given as a mapping."""
+    dt: float
+    """Time step that the scene asks for [s]."""
+    num_worlds: int
+    """Number of independent worlds."""
+    max_rigid_contact: int
+    """Contacts that one world can hold."""
+    rigid_contact_max: int
+    """Contacts that the collision buffer of all worlds should hold."""
+    solver_options: dict[str, Any]
+    """Keyword arguments for `SolverSAP`, max_rigid_contact included."""
+    duration: float | None = None
+    """Simulated time of a benchmark run, if the scene gives it [s]."""
+    frames: int | None = None
+    """Steps of a benchmark run, if the scene gives them."""
+    control_sequence: ControlSequence | None = None
+    """Drive targets over time, if the scene has any."""
+    unsupported_features: list[str] = field(default_factory=list)
+    """What the scene asks for and this product does not simulate, each with its place."""
+
+
+def load_sap_scene_config(path: SceneSource) -> Scene:
+    """Read and check a scene without building it: assets are not fetched or opened.
+
+    Raises:
+        SapSceneError: The scene is not valid; lists every problem with file, line and path.
+    """
+    return validate_document(read_document(path))
+
+
+def load_sap_scene(
+    path_or_mapping: SceneSource,
+    *,
+    device: Any = None,
+    rigid_contact_max: int | None = None,
+    num_worlds: int | None = None,
+    strict: bool = False,
+) -> SapLoadedScene:
+    """Load a scene.
+
+    Args:
+        path_or_mapping: A YAML or JSON file, or the same content as a mapping.
+        device: Warp device; None is Warp's default.
+        rigid_contact_max: Contacts of all worlds that the collision buffer holds; None is the scene's
+            ``max_rigid_contact`` times the number of worlds.
+        num_worlds: Number of worlds; None takes the scene's.
+        strict: Raise if the scene asks for something that is not simulated, instead of listing it in
+            ``unsupported_features``.
+
+    Raises:
+        SapSceneError: The scene is not valid or cannot be built; lists every problem with file, line and path.
+        SapUnsupportedSceneFeature: ``strict`` is set and there are unsupported features.
+    """
+    _check_count("num_worlds", num_worlds)
+    _check_count("rigid_contact_max", rigid_contact_max)
+    document = read_document(path_or_mapping)
+    scene = validate_document(document)
+    build = SceneBuild(document, scene)
+    worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
+    _build_world(build)  # steps 2 to 7
+    builder = _build_worlds(build, worlds)  # steps 8 and 9
+    loaded = _finalize(build, builder, worlds, device, rigid_contact_max)
+    if strict and build.unsupported:
+        raise SapUnsupportedSceneFeature(build.unsupported)
+    return loaded
+
+
+def _check_count(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r}; it must be a whole number, or None.")
+    if value < 1:
+        raise ValueError(f"{name} is {value}; it must be at least 1, or None.")
+
+
+def _build_world(build: SceneBuild) -> None:
+    settings = build.scene.builder
+    build.builder.rigid_gap = settings.rigid_gap  # step 2
+    set_defaults(build.builder, settings.defaults.shape.given())
+    build.note_unused_fields(("builder", "defaults", "shape"), settings.defaults.shape.given())
+    with build.at("builder", "defaults", "joint"):
+        set_joint_defaults(build.builder, settings.defaults.joint)
+    import_assets(build)  # step 3
+    add_bodies(build)  # step 4
+    build.stop_if_broken()
+    add_joints(build)  # step 5
+    build.stop_if_broken()
+    apply_initial_joint_q(build)  # step 6
+    apply_post_build(build)  # step 7
+    with build.at():
+        check_result(build)
+    build.stop_if_broken()
+
+
+def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
+    builder = newton.ModelBuilder()
+    with build.at("simulation", "num_worlds"):
+        builder = replicate_world(build, worlds)
+    build.stop_if_broken()
+    with build.at("ground"):
+        add_ground(build, builder)
+    build.stop_if_broken()
+    return builder
+
+
+def _finalize(
+    build: SceneBuild, builder: newton.ModelBuilder, worlds: int, device: Any, rigid_contact_max: int | None
+) -> SapLoadedScene:
+    scene, document = build.scene, build.document
+    parts: tuple[Any, ...] = ()
+    with build.at():
+        model = builder.finalize(device)
+        state = model.state()
+        newton.eval_fk(model, model.joint_q, model.joint_qd, state)
+        model.body_q.assign(state.body_q)
+        sap_model = SapModel(model)
+        parts = (SapCollisionModel(model), sap_model, sap_model.state(), sap_model.control())
+        _note_unsupported_model(build, model)
+    build.stop_if_broken()
+    collision_model, sap_model, sap_state, sap_control = parts
+    sequence = None
+    if scene.control is not None:
+        with build.at("control", "source"):
+            sequence = read_control(scene.control, document.directory, sap_model)
+            sequence.set_start(sap_state, sap_control)
+        build.stop_if_broken()
+    per_world = scene.simulation.max_rigid_contact or -(-sap_estimate_rigid_contact_max(sap_model) // worlds)
+    return SapLoadedScene(
+        collision_model=collision_model,
+        collision_state=sap_collision_state_from_state(sap_state),
+        sap_model=sap_model,
+        sap_state=sap_state,
+        sap_control=sap_control,
+        body_labels=list(sap_model.body_label),
+        shape_labels=list(sap_model.shape_label),
+        joint_labels=list(sap_model.joint_label),
+        name=scene.name or _default_name(document),
+        description=scene.description or "",
+        path=document.file,
+        dt=scene.simulation.dt,
+        num_worlds=worlds,
+        max_rigid_contact=per_world,
+        rigid_contact_max=rigid_contact_max or per_world * worlds,
+        solver_options={"max_rigid_contact": per_world, **scene.simulation.solver},
+        duration=scene.simulation.duration,
+        frames=scene.simulation.frames,
+        control_sequence=sequence,
+        unsupported_features=[str(problem) for problem in build.unsupported],
+    )
+
+
+def _default_name(document: SceneDocument) -> str:
+    return "scene" if document.file is None else document.file.stem
+
+
+def _note_unsupported_model(build: SceneBuild, model: newton.Model) -> None:
+    """What the solver would refuse is known here already."""
+    try:
+        check_model(model)
+    except UnsupportedModelError as error:
+        for line in str(error).splitlines()[1:]:
+            build.note_unsupported((), "SolverSAP cannot simulate " + line.strip().removeprefix("- "))

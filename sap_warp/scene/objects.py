@@ -1,0 +1,493 @@
+"""Blocks of a scene that describe things: assets, bodies with shapes, joints, articulations, the ground."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, model_validator
+
+from .errors import Complaint
+from .fields import JointFields, ShapeFields, WithShapeFields
+from .section import Section
+from .values import (
+    Axis,
+    Boolean,
+    Color,
+    Inertia,
+    Integer,
+    NonNegative,
+    Number,
+    Numbers,
+    Pose,
+    Positive,
+    PositiveInteger,
+    Scale,
+    Text,
+    Transform,
+    Vec3,
+    show,
+)
+
+POSE_ALIASES = {"xform": "transform"}
+
+
+# Where a file comes from
+
+
+class GitSource(Section):
+    """A file of a git repository, fetched once into the asset cache."""
+
+    repo: Text
+    """Address of the repository: https, ssh or a local path."""
+    rev: Text
+    """Commit, tag or branch; only a full commit hash always gives the same files."""
+    sparse: list[Text] = Field(default_factory=list)
+    """Folders to fetch; the folder of the file if none is given."""
+    path: Text
+    """The file inside the repository."""
+
+
+class PackageSource(Section):
+    """A file that is part of an installed Python distribution."""
+
+    name: Text
+    """Distribution, for example newton or example-robot-data."""
+    path: Text
+    """The file, or the end of its path if that is unambiguous."""
+
+
+class Source(Section):
+    """A file: a local path, a file of a git repository or of an installed package, or URDF text itself."""
+
+    path: Text = None
+    """Path relative to the scene file."""
+    git: GitSource | None = None
+    """A file of a git repository."""
+    package: PackageSource | None = None
+    """A file of an installed package."""
+    xml: Text = None
+    """URDF or MJCF text."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            return {"xml" if value.lstrip().startswith("<") else "path": value}
+        return value
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Source:
+        given = [name for name in ("path", "git", "package", "xml") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) if given else "none"
+            raise Complaint(f"found {found}; expected exactly one of path, git, package and xml")
+        return self
+
+
+# Assets
+
+
+class _Asset(Section):
+    aliases: ClassVar[dict[str, str]] = {"transform": "xform"}
+
+    id: Text = None
+    """Name of the asset in messages."""
+    source: Source
+    """The file."""
+    xform: Pose = Transform()
+    """Pose of the root in the world."""
+    physics: ShapeFields | None = None
+    """Shape fields that win over the file's; those of shape and cfg come later and win, in this order."""
+    shape: ShapeFields | None = None
+    """Shape fields that win over the file's; see physics."""
+    cfg: ShapeFields | None = None
+    """Shape fields that win over the file's; see physics."""
+    label_prefix: Text = None
+    """Put before the labels of the asset, for several copies of it: prefix/label."""
+    floating: Boolean = None
+    """Whether the base is free to move; as the file says if not given."""
+    enable_self_collisions: Boolean = True
+    """Whether shapes of this asset collide with one another."""
+    collapse_fixed_joints: Boolean = False
+    """Merge bodies that fixed joints connect."""
+    hide_collision_shapes: Boolean = False
+    """Hide collision shapes of bodies that have others to show; they still collide."""
+    force_show_colliders: Boolean = False
+    """Show collision shapes even where there are others to show."""
+    load_visual_shapes: Boolean = True
+    """Whether shapes that do not collide are loaded."""
+
+    def shape_fields(self) -> dict[str, Any]:
+        """All shape fields that this asset sets."""
+        fields: dict[str, Any] = {}
+        for block in (self.physics, self.shape, self.cfg):
+            fields.update(block.given() if block is not None else {})
+        return fields
+
+
+class UsdAsset(_Asset):
+    """A USD stage."""
+
+    type: Literal["usd"]
+    skip_mesh_approximation: Boolean = False
+    """Keep meshes as they are, whatever approximation the file asks for."""
+    ignore_paths: list[Text] = Field(default_factory=list)
+    """Patterns of prim paths that are not loaded."""
+    root_path: Text = "/"
+    """Prim below which things are loaded."""
+
+
+class UrdfAsset(_Asset):
+    """A URDF file or text."""
+
+    type: Literal["urdf"]
+    scale: Positive = 1.0
+    """Factor on all lengths."""
+    parse_visuals_as_colliders: Boolean = False
+    """Let visual shapes collide, in place of the collision shapes."""
+    ignore_inertial_definitions: Boolean = False
+    """Compute mass and inertia from the shapes."""
+
+
+class MjcfAsset(_Asset):
+    """An MJCF file or text."""
+
+    type: Literal["mjcf"]
+    scale: Positive = 1.0
+    """Factor on all lengths."""
+    parse_visuals_as_colliders: Boolean = False
+    """Let visual shapes collide, in place of the collision shapes."""
+    ignore_inertial_definitions: Boolean = False
+    """Compute mass and inertia from the shapes."""
+    ignore_names: list[Text] = Field(default_factory=list)
+    """Patterns of names of bodies and geoms that are not loaded."""
+    parse_sites: Boolean = True
+    """Whether sites are loaded."""
+
+
+Asset = Annotated[UsdAsset | UrdfAsset | MjcfAsset, Field(discriminator="type")]
+
+
+# Shapes and bodies
+
+
+class _Shape(WithShapeFields):
+    aliases: ClassVar[dict[str, str]] = POSE_ALIASES
+
+    label: Text = None
+    """Name of the shape."""
+    transform: Pose = Transform()
+    """Pose in the frame of the body."""
+    color: Color = None
+    """Red, green, blue between 0 and 1."""
+
+
+class Box(_Shape):
+    """A box."""
+
+    type: Literal["box"]
+    hx: Positive
+    """Half of the length along x [m]."""
+    hy: Positive
+    """Half of the length along y [m]."""
+    hz: Positive
+    """Half of the length along z [m]."""
+
+
+class Sphere(_Shape):
+    """A sphere."""
+
+    type: Literal["sphere"]
+    radius: Positive
+    """Radius [m]."""
+
+
+class _Round(_Shape):
+    radius: Positive
+    """Radius [m]."""
+    half_height: Positive
+    """Half of the length along z [m]; of a capsule without its caps."""
+
+
+class Capsule(_Round):
+    """A cylinder along z with half spheres at its ends."""
+
+    type: Literal["capsule"]
+
+
+class Cylinder(_Round):
+    """A cylinder along z."""
+
+    type: Literal["cylinder"]
+
+
+class Cone(_Round):
+    """A cone along z, its tip at +half_height."""
+
+    type: Literal["cone"]
+
+
+class Ellipsoid(_Shape):
+    """An ellipsoid."""
+
+    type: Literal["ellipsoid"]
+    a: Positive
+    """Semi-axis along x [m]."""
+    b: Positive
+    """Semi-axis along y [m]."""
+    c: Positive
+    """Semi-axis along z [m]."""
+
+
+class MeshShape(_Shape):
+    """Triangles: from a file, or vertices and indices."""
+
+    type: Literal["mesh"]
+    source: Source | None = None
+    """A mesh file: obj, stl, ply, dae and other formats that trimesh reads."""
+    vertices: list[Vec3] | None = None
+    """Corners [m]."""
+    indices: list[Any] | None = None
+    """Three vertex numbers for each triangle, as one list or as a list of triples."""
+    scale: Scale = (1.0, 1.0, 1.0)
+    """Factor on the vertices, or one for each axis."""
+    convex: Boolean = False
+    """Use the convex hull."""
+
+    @model_validator(mode="after")
+    def _check_geometry(self) -> MeshShape:
+        if (self.source is None) == (self.vertices is None):
+            raise Complaint("a mesh has either a source, or vertices and indices")
+        if self.source is not None and self.source.xml is not None:
+            raise Complaint("found a text; expected a mesh file", ("source",))
+        if self.source is not None and self.indices is not None:
+            raise Complaint("a mesh from a file has no indices", ("indices",))
+        if self.vertices is not None:
+            self.triangles()
+        return self
+
+    def triangles(self) -> list[int]:
+        """Vertex numbers, three for each triangle."""
+        if self.indices is None or self.vertices is None:
+            raise Complaint("vertices need indices, three for each triangle")
+        flat: list[Any] = []
+        for i, item in enumerate(self.indices):
+            if isinstance(item, list) and len(item) != 3:
+                raise Complaint(f"found {len(item)} numbers; a triangle has three", ("indices", i))
+            flat += item if isinstance(item, list) else [item]
+        if len(flat) % 3 or not flat:
+            raise Complaint(f"found {len(flat)} numbers; expected three for each triangle", ("indices",))
+        for number in flat:
+            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.vertices):
+                raise Complaint(
+                    f"found {show(number)}; expected vertex numbers from 0 to {len(self.vertices) - 1}", ("indices",)
+                )
+        return flat
+
+
+Shape = Annotated[
+    Box | Sphere | Capsule | Cylinder | Cone | Ellipsoid | MeshShape,
+    Field(discriminator="type"),
+]
+
+
+class Body(WithShapeFields):
+    """A rigid body with its shapes."""
+
+    aliases: ClassVar[dict[str, str]] = POSE_ALIASES
+
+    id: Text
+    """Name by which joints and edits refer to the body."""
+    label: Text = None
+    """Name in the model; the id if not given."""
+    transform: Pose = Transform()
+    """Initial pose in the world."""
+    mass: NonNegative = 0.0
+    """Mass [kg], to which shapes add by their density."""
+    com: Vec3 = None
+    """Centre of that mass in the frame of the body [m]."""
+    inertia: Inertia = None
+    """Inertia of that mass about com [kg m^2]: [ixx, iyy, izz] or three rows."""
+    lock_inertia: Boolean = False
+    """Keep mass and inertia as given: shapes add nothing."""
+    armature: NonNegative = None
+    """Added to the diagonal of the inertia [kg m^2]; builder.default_body_armature if not given."""
+    is_kinematic: Boolean = False
+    """The body follows its prescribed motion, whatever pushes it."""
+    shapes: list[Shape] = Field(default_factory=list)
+    """Its shapes."""
+
+
+# Joints
+
+
+class _JointBase(Section):
+    aliases: ClassVar[dict[str, str]] = {"parent_transform": "parent_xform", "child_transform": "child_xform"}
+
+    id: Text
+    """Name by which articulations and edits refer to the joint."""
+    label: Text = None
+    """Name in the model; the id if not given."""
+    parent: Text = "world"
+    """Body id, or world."""
+    child: Text
+    """Body id."""
+    parent_xform: Pose = Transform()
+    """Frame of the joint in the parent body."""
+    child_xform: Pose = Transform()
+    """Frame of the joint in the child body."""
+    collision_filter_parent: Boolean = True
+    """Whether shapes of the two bodies ignore each other; with the world as parent, only those of a fixed joint."""
+
+
+class FixedJoint(_JointBase):
+    """No motion."""
+
+    type: Literal["fixed"]
+
+
+class FreeJoint(_JointBase):
+    """Six degrees of freedom; starts at the pose of the child body."""
+
+    type: Literal["free"]
+
+
+class RevoluteJoint(_JointBase, JointFields):
+    """A hinge about axis."""
+
+    type: Literal["revolute"]
+
+
+class PrismaticJoint(_JointBase, JointFields):
+    """A slider along axis."""
+
+    type: Literal["prismatic"]
+
+
+class BallJoint(_JointBase):
+    """Three rotations about a point."""
+
+    type: Literal["ball"]
+    armature: NonNegative = None
+    """Inertia added to each rotation [kg m^2]."""
+    friction: NonNegative = None
+    """Dry friction of each rotation [N m]."""
+    damping: NonNegative = None
+    """Viscous damping of each rotation [N m s/rad]."""
+
+
+class DistanceJoint(_JointBase):
+    """Keeps the distance of two points within a range."""
+
+    type: Literal["distance"]
+    min_distance: Number = -1.0
+    """Smallest distance [m]; negative for none."""
+    max_distance: Number = 1.0
+    """Largest distance [m]; negative for none."""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> DistanceJoint:
+        if 0.0 <= self.max_distance < self.min_distance:
+            raise Complaint(f"min_distance {self.min_distance:g} is above max_distance {self.max_distance:g}")
+        return self
+
+
+class D6Axis(JointFields):
+    """One axis of a d6 joint."""
+
+    axis: Axis
+    """Direction in the joint's parent frame: x, -y, 2 or [x, y, z]."""
+
+
+class D6Joint(_JointBase):
+    """Up to three slides and three rotations, in this order."""
+
+    type: Literal["d6"]
+    linear_axes: list[D6Axis] = Field(default_factory=list, max_length=3)
+    """Slides."""
+    angular_axes: list[D6Axis] = Field(default_factory=list, max_length=3)
+    """Rotations."""
+
+    @model_validator(mode="after")
+    def _check_axes(self) -> D6Joint:
+        if not self.linear_axes and not self.angular_axes:
+            raise Complaint("a d6 joint needs at least one entry in linear_axes or angular_axes")
+        return self
+
+
+Joint = Annotated[
+    FixedJoint | FreeJoint | RevoluteJoint | PrismaticJoint | BallJoint | DistanceJoint | D6Joint,
+    Field(discriminator="type"),
+]
+
+
+class Articulation(Section):
+    """A tree of joints."""
+
+    id: Text
+    """Name of the articulation."""
+    joints: list[Text]
+    """Ids of its joints, neighbours in the list of joints."""
+
+
+class InitialJointQ(Section):
+    """One edit of the initial generalized positions."""
+
+    index: Integer = None
+    """Entry of joint_q; negative ones count from the end."""
+    joint: Text = None
+    """Joint id or label."""
+    joint_label: Text = None
+    """Joint id or label."""
+    offset: Integer = 0
+    """Entry within the joint."""
+    value: Number = None
+    """Position [m or rad, or part of a quaternion xyzw]."""
+    values: Numbers = None
+    """Consecutive entries from there on."""
+
+    @model_validator(mode="after")
+    def _check_target(self) -> InitialJointQ:
+        given = [name for name in ("index", "joint", "joint_label") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) if given else "none"
+            raise Complaint(f"found {found}; expected one of index, joint and joint_label")
+        if (self.value is None) == (self.values is None):
+            raise Complaint("expected value for one entry, or values for several")
+        if self.index is not None and self.offset:
+            raise Complaint("offset goes with joint, not with index", ("offset",))
+        return self
+
+
+class Ground(WithShapeFields):
+    """The plane that all worlds share."""
+
+    enabled: Boolean = True
+    """Whether there is one."""
+    label: Text = "DEFAULT_GROUND"
+    """Its label."""
+    height: Number = 0.0
+    """Its height [m]."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_switch(cls, value: Any, info: ValidationInfo) -> Any:
+        return {"enabled": value} if isinstance(value, bool) else {} if value is None else value
+
+
+class Replicate(Section):
+    """Copies of the authored world."""
+
+    num_worlds: PositiveInteger = None
+    """How many worlds; simulation.num_worlds says the same."""
+    spacing: Vec3 = (0.0, 0.0, 0.0)
+    """Distance between worlds along x, y and z [m]; two that are not 0 make a centred grid, one makes a line."""
+
+
+class Control(Section):
+    """Drive targets played from a file."""
+
+    source: Source
+    """A JSON or NPZ file."""
+    loop: Boolean = False
+    """Start again at the end; otherwise the last targets stay."""

@@ -1,0 +1,288 @@
+"""Steps 6 and 7: edits of the initial positions, and of everything that was built."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..solver.options import SapOptions
+from .bodies import add_shape
+from .build import SceneBuild
+from .errors import Complaint, below
+from .materials import read_tau, write_tau
+from .objects import InitialJointQ
+from .operations import (
+    AddShape,
+    ApproximateMeshes,
+    CopyArray,
+    CopyJointQToJointTargets,
+    ScaleSphereShapes,
+    SetArray,
+    SetAttr,
+    SetJointArmature,
+    SetJointQ,
+    SetJointTargets,
+)
+from .selectors import find_body, find_joint, joint_entries, select_entries
+from .values import resolve_index
+
+_INTEGER_ARRAYS = ("shape_collision_group", "shape_flags", "joint_target_mode")
+_ANY_SIGN = ("joint_q", "joint_qd", "joint_target_pos", "joint_target_vel", "shape_collision_group")
+_NEWTON_NAME = {"joint_target_pos": "joint_target_q", "joint_target_vel": "joint_target_qd"}
+_UNUSED = {
+    "shape_material_restitution": "SAP contact has no restitution; set tau",
+    "shape_material_mu_torsional": "SAP contact has no torsional friction",
+    "shape_material_mu_rolling": "SAP contact has no rolling friction",
+    "shape_material_kh": "hydroelastic contact is not supported yet",
+}
+
+
+def apply_initial_joint_q(build: SceneBuild) -> None:
+    """Step 6: edits of joint_q."""
+    for i, edit in enumerate(build.scene.initial_joint_q):
+        with build.at("initial_joint_q", i):
+            values = [edit.value] if edit.values is None else edit.values
+            _set_joint_q(build, edit, values)
+
+
+def apply_post_build(build: SceneBuild) -> None:
+    """Step 7: edits in the order of the scene."""
+    for i, operation in enumerate(build.scene.post_build):
+        with build.at("post_build", i):
+            _apply(operation, build, i)
+
+
+@functools.singledispatch
+def _apply(operation: Any, build: SceneBuild, i: int) -> None:
+    raise AssertionError(f"no edit for {type(operation).__name__}")
+
+
+def _set_joint_q(build: SceneBuild, edit: InitialJointQ | SetJointQ, values: list[float]) -> None:
+    joint_q = build.builder.joint_q
+    if edit.index is not None:
+        with below("index"):
+            start = resolve_index(edit.index, len(joint_q))
+        end = len(joint_q)
+    else:
+        key = "joint" if edit.joint is not None else "joint_label"
+        name = getattr(edit, key)
+        with below(key):
+            entries = joint_entries(build, find_joint(build, name), "coordinate")
+        if not 0 <= edit.offset < len(entries):
+            raise Complaint(f"found {edit.offset}, but joint {name!r} has {len(entries)} coordinates", ("offset",))
+        start, end = entries.start + edit.offset, entries.stop
+    if start + len(values) > end:
+        raise Complaint(f"found {len(values)} values, but there is room for {end - start}", ("values",))
+    joint_q[start : start + len(values)] = values
+
+
+# Arrays
+
+
+def _unit_of(array: str) -> str:
+    if array.startswith("shape_"):
+        return "shape"
+    return "coordinate" if array in ("joint_q", "joint_target_pos") else "dof"
+
+
+def _read_array(build: SceneBuild, array: str) -> list[Any]:
+    if array == "shape_material_tau":
+        fallback = build.scene.simulation.solver.get("contact_tau_d", SapOptions.contact_tau_d)
+        return [fallback if tau < 0.0 else tau for tau in read_tau(build.builder)]
+    return list(getattr(build.builder, _NEWTON_NAME.get(array, array)))
+
+
+def _write_entry(build: SceneBuild, array: str, entry: int, value: float) -> None:
+    if array == "shape_material_tau":
+        write_tau(build.builder, entry, float(value))
+    else:
+        values = getattr(build.builder, _NEWTON_NAME.get(array, array))
+        values[entry] = int(value) if array in _INTEGER_ARRAYS else float(value)
+
+
+def _check_value(array: str, value: float) -> None:
+    if array in _INTEGER_ARRAYS and value != int(value):
+        raise Complaint(f"found {value:g}; entries of {array} are whole numbers")
+    if array not in _ANY_SIGN and value < 0.0:
+        raise Complaint(f"found {value:g}; entries of {array} are not negative")
+    if array == "shape_material_ke" and value == 0.0:
+        raise Complaint("found 0; entries of shape_material_ke are positive")
+    if array == "joint_target_mode" and value > 4:
+        raise Complaint(f"found {value:g}; entries of joint_target_mode are 0 to 4")
+
+
+def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], values: list[float], key: str) -> None:
+    if len(values) != len(entries):
+        raise Complaint(f"found {len(values)} values for {len(entries)} selected entries", (key,))
+    for value in values:
+        with below(key):
+            _check_value(array, value)
+    for entry, value in zip(entries, values, strict=True):
+        _write_entry(build, array, entry, value)
+    if array in _UNUSED and any(values):
+        build.note_unsupported(("post_build", i), f"{array} is stored in the model, but {_UNUSED[array]}")
+
+
+@_apply.register
+def _set_array(operation: SetArray, build: SceneBuild, i: int) -> None:
+    entries = select_entries(build, operation, _unit_of(operation.array))
+    if operation.from_array is not None:
+        source = _read_array(build, operation.from_array)
+        if entries and entries[-1] >= len(source):
+            raise Complaint(f"{operation.from_array} has only {len(source)} entries", ("from_array",))
+        values, key = [source[entry] for entry in entries], "from_array"
+    elif operation.values is not None:
+        values, key = operation.values, "values"
+    else:
+        values, key = [operation.value] * len(entries), "value"
+    _write_entries(build, i, operation.array, entries, values, key)
+
+
+@_apply.register
+def _copy_array(operation: CopyArray, build: SceneBuild, i: int) -> None:
+    entries = select_entries(build, operation, _unit_of(operation.to_array))
+    source = _read_array(build, operation.from_array)
+    taken = entries
+    if operation.from_range is not None:
+        with below("from_range"):
+            taken = list(operation.from_range.resolve(len(source)))
+    elif entries and max(entries) >= len(source):
+        raise Complaint(
+            f"{operation.to_array} has entries that {operation.from_array} ({len(source)}) has not; give from_range",
+            ("from_array",),
+        )
+    _write_entries(build, i, operation.to_array, entries, [source[entry] for entry in taken], "from_array")
+
+
+# Shapes
+
+
+@_apply.register
+def _add_shape(operation: AddShape, build: SceneBuild, i: int) -> None:
+    with below("body"):
+        body = find_body(build, operation.body)
+    add_shape(build, body, operation.shape, {}, ("post_build", i, "shape"))
+
+
+@_apply.register
+def _scale_sphere_shapes(operation: ScaleSphereShapes, build: SceneBuild, i: int) -> None:
+    builder = build.builder
+    spheres = [s for s in range(builder.shape_count) if builder.shape_type[s] == newton.GeoType.SPHERE]
+    if not spheres:
+        raise Complaint("there are no spheres")
+    for sphere in spheres:
+        x, y, z = builder.shape_scale[sphere]
+        builder.shape_scale[sphere] = (operation.factor * x, y, z)
+        builder.shape_collision_radius[sphere] *= operation.factor
+
+
+@_apply.register
+def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int) -> None:
+    builder = build.builder
+    collides = int(newton.ShapeFlags.COLLIDE_SHAPES)
+    shapes = [
+        shape
+        for shape in range(builder.shape_count)
+        if builder.shape_type[shape] in (newton.GeoType.MESH, newton.GeoType.CONVEX_MESH)
+        and builder.shape_flags[shape] & collides
+        and (operation.label_prefix is None or builder.shape_label[shape].startswith(operation.label_prefix))
+        and (operation.match is None or operation.match in builder.shape_label[shape])
+    ]
+    if not shapes:
+        raise Complaint(
+            "there are no colliding meshes" + (" of these labels" if operation.match or operation.label_prefix else "")
+        )
+    builder.approximate_meshes(operation.method, shape_indices=shapes, raise_on_failure=True)
+
+
+@_apply.register
+def _set_attr(operation: SetAttr, build: SceneBuild, i: int) -> None:
+    if operation.attr == "gravity":
+        value = operation.value
+        build.builder.gravity = wp.vec3(0.0, 0.0, value) if isinstance(value, float) else wp.vec3(*value)
+    else:
+        build.builder.rigid_gap = operation.value
+
+
+# Joints
+
+
+@_apply.register
+def _set_joint_targets(operation: SetJointTargets, build: SceneBuild, i: int) -> None:
+    builder = build.builder
+    dofs = select_entries(build, operation, "dof")
+    for name, array in (
+        ("mode", builder.joint_target_mode),
+        ("ke", builder.joint_target_ke),
+        ("kd", builder.joint_target_kd),
+        ("target_vel", builder.joint_target_qd),
+    ):
+        value = getattr(operation, name)
+        for dof in dofs if value is not None else ():
+            array[dof] = value
+    if operation.target_pos is not None:
+        for coordinate in _coordinates_of(build, dofs):
+            builder.joint_target_q[coordinate] = operation.target_pos
+
+
+def _coordinates_of(build: SceneBuild, dofs: list[int]) -> list[int]:
+    """Coordinates of dofs; a joint with a quaternion has none of its own for a rotation."""
+    coordinate_of: dict[int, int] = {}
+    for joint in range(build.builder.joint_count):
+        its_dofs, its_coordinates = (joint_entries(build, joint, unit) for unit in ("dof", "coordinate"))
+        if len(its_dofs) == len(its_coordinates):
+            coordinate_of.update(zip(its_dofs, its_coordinates, strict=True))
+    missing = [dof for dof in dofs if dof not in coordinate_of]
+    if missing:
+        raise Complaint(
+            f"dof {missing[0]} belongs to a joint with a quaternion, which one number cannot be a target for",
+            ("target_pos",),
+        )
+    return [coordinate_of[dof] for dof in dofs]
+
+
+@_apply.register
+def _set_one_joint_q(operation: SetJointQ, build: SceneBuild, i: int) -> None:
+    _set_joint_q(build, operation, [operation.value])
+
+
+@_apply.register
+def _copy_joint_q_to_joint_targets(operation: CopyJointQToJointTargets, build: SceneBuild, i: int) -> None:
+    for entry in select_entries(build, operation, "coordinate"):
+        build.builder.joint_target_q[entry] = float(build.builder.joint_q[entry])
+
+
+@_apply.register
+def _set_joint_armature(operation: SetJointArmature, build: SceneBuild, i: int) -> None:
+    dofs = select_entries(build, operation, "dof")
+    values = [operation.value] * len(dofs) if operation.values is None else operation.values
+    if len(values) != len(dofs):
+        raise Complaint(f"found {len(values)} values for {len(dofs)} selected dofs", ("values",))
+    for dof, value in zip(dofs, values, strict=True):
+        build.builder.joint_armature[dof] = float(value)
+
+
+def check_result(build: SceneBuild) -> None:
+    """Numbers that would spoil the simulation: infinite masses, quaternions of length 0."""
+    builder = build.builder
+    for body, label in enumerate(builder.body_label):
+        mass = np.array([builder.body_mass[body], *np.ravel(np.array(builder.body_inertia[body]))], dtype=np.float32)
+        if not np.isfinite(mass).all():
+            raise Complaint(f"body {label!r} has infinite mass or inertia; check densities and sizes")
+    for joint, kind in enumerate(builder.joint_type):
+        if kind in (newton.JointType.FREE, newton.JointType.DISTANCE, newton.JointType.BALL):
+            entries = joint_entries(build, joint, "coordinate")
+            _normalize(builder.joint_q, entries.stop - 4, builder.joint_label[joint])
+
+
+def _normalize(joint_q: list[float], start: int, label: str) -> None:
+    length = float(np.linalg.norm([float(value) for value in joint_q[start : start + 4]]))
+    if not 0.5 < length < 2.0:
+        raise Complaint(
+            f"the rotation of joint {label!r} in joint_q has length {length:.3g}; a quaternion has length 1"
+        )
+    joint_q[start : start + 4] = [float(value) / length for value in joint_q[start : start + 4]]

@@ -1,0 +1,71 @@
+"""`simulation.solver`: keyword arguments of `SolverSAP`, checked before anything is built."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import fields
+from typing import Any
+
+from .errors import Complaint, below
+from .values import read_number, show
+
+PRESET = "contact_preset_variant"
+PASSED_ON = ("strict_capacity",)
+"""Arguments of `SolverSAP` that are not numerical options."""
+
+
+def read_solver_options(value: Any) -> dict[str, Any]:
+    """Options as `SolverSAP` takes them; numbers may be expressions."""
+    from ..solver.options import OPTION_NAMES, SapOptions, expand_options
+
+    if not isinstance(value, dict):
+        raise Complaint(f"found {show(value)}; expected a mapping")
+    kinds = {field.name: str(field.type) for field in fields(SapOptions)}
+    known = [PRESET, *OPTION_NAMES, *PASSED_ON]
+    options: dict[str, Any] = {}
+    for name, given in value.items():
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"valid options are {', '.join(known)}"
+            raise Complaint(f"unknown solver option; {hint}", (name,))
+        options[name] = _read_option(name, given, kinds.get(name, ""))
+        if name in PASSED_ON:
+            continue
+        try:
+            expand_options(options[name]) if name == PRESET else expand_options(**{name: options[name]})
+        except (ValueError, TypeError) as error:
+            raise Complaint(str(error), (name,)) from None
+    return options
+
+
+def _read_option(name: str, value: Any, kind: str) -> Any:
+    if name in PASSED_ON:
+        if not isinstance(value, bool):
+            raise Complaint(f"found {show(value)}; expected true or false", (name,))
+        return value
+    if kind.startswith(("float", "int")) and isinstance(value, str):
+        with below(name):
+            number = read_number(value)
+        return int(number) if kind.startswith("int") and number == int(number) else number
+    return value
+
+
+def solver_options_schema() -> dict[str, Any]:
+    """JSON schema of the options."""
+    from ..solver.options import _CHOICES, PRESETS, SapOptions
+
+    properties: dict[str, Any] = {PRESET: {"enum": list(PRESETS)}, "strict_capacity": {"type": "boolean"}}
+    kinds: dict[str, dict[str, Any]] = {
+        "float": {"type": ["number", "string"]},
+        "int": {"type": "integer"},
+        "bool": {"type": "boolean"},
+    }
+    for field in fields(SapOptions):
+        kind = str(field.type).split()[0]
+        entry: dict[str, Any] = dict(kinds.get(kind, {"type": "string"}))
+        if field.name in _CHOICES:
+            entry = {"enum": list(_CHOICES[field.name])}
+        elif field.name.endswith("_precision"):
+            entry = {"type": "string", "description": "fp32 or fp64"}
+        properties[field.name] = entry
+    return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -1,0 +1,61 @@
+"""Preparing URDF for import: every mesh is found on disk before Newton sees it, visuals can be left out."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from .errors import Complaint
+
+
+def prepare_urdf(source: Path | str, *, visuals: bool) -> str:
+    """URDF text whose mesh files are absolute paths.
+
+    Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
+    internet address; both are errors here.
+
+    Args:
+        source: A file, or the text itself.
+        visuals: Whether to keep visual elements.
+    """
+    try:
+        root = ElementTree.fromstring(source.read_bytes() if isinstance(source, Path) else source.strip())
+    except (ElementTree.ParseError, ValueError) as error:
+        raise Complaint(f"not valid XML: {error}") from None
+    if root.tag != "robot":
+        raise Complaint(f"the XML starts with <{root.tag}>; a URDF starts with <robot>")
+    if not visuals:
+        for link in root.iter("link"):
+            for visual in link.findall("visual"):
+                link.remove(visual)
+    missing = []
+    for mesh in root.iter("mesh"):
+        name = mesh.get("filename", "")
+        path = _find_mesh(name, source.parent if isinstance(source, Path) else None)
+        if path is None:
+            missing.append(name)
+        else:
+            mesh.set("filename", str(path))
+    if missing:
+        shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise Complaint(f"mesh files are missing: {shown}")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _find_mesh(name: str, directory: Path | None) -> Path | None:
+    """The file of a mesh: absolute, relative to the URDF, or in the package that the URDF is part of."""
+    if name.startswith(("http:", "https:", "model:")):
+        return None
+    if name.startswith("package://"):
+        package, _, inside = name.removeprefix("package://").partition("/")
+        for folder in (directory, *directory.parents) if directory is not None else ():
+            for root in (folder / package, folder if folder.name == package else None):
+                if root is not None and (root / inside).is_file():
+                    return (root / inside).resolve()
+        return None
+    path = Path(name.removeprefix("file://"))
+    if not path.is_absolute():
+        if directory is None:
+            return None
+        path = directory / path
+    return path.resolve() if path.is_file() else None
