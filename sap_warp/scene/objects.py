@@ -59,6 +59,10 @@ class PackageSource(Section):
 class Source(Section):
     """A file: a local path, a file of a git repository or of an installed package, or URDF text itself."""
 
+    short_forms: ClassVar[list[dict[str, Any]]] = [
+        {"type": "string", "description": "path relative to the scene file, or URDF text"}
+    ]
+
     path: Text = None
     """Path relative to the scene file."""
     git: GitSource | None = None
@@ -94,7 +98,7 @@ class _Asset(Section):
     """Name of the asset in messages."""
     source: Source
     """The file."""
-    xform: Pose = Transform()
+    xform: Pose = Field(default_factory=Transform)
     """Pose of the root in the world."""
     physics: ShapeFields | None = None
     """Shape fields that win over the file's; those of shape and cfg come later and win, in this order."""
@@ -176,7 +180,7 @@ class _Shape(WithShapeFields):
 
     label: Text = None
     """Name of the shape."""
-    transform: Pose = Transform()
+    transform: Pose = Field(default_factory=Transform)
     """Pose in the frame of the body."""
     color: Color = None
     """Red, green, blue between 0 and 1."""
@@ -249,7 +253,7 @@ class MeshShape(_Shape):
     """Corners [m]."""
     indices: list[Any] | None = None
     """Three vertex numbers for each triangle, as one list or as a list of triples."""
-    scale: Scale = (1.0, 1.0, 1.0)
+    scale: Scale = Field(default_factory=lambda: (1.0, 1.0, 1.0))
     """Factor on the vertices, or one for each axis."""
     convex: Boolean = False
     """Use the convex hull."""
@@ -300,7 +304,7 @@ class Body(WithShapeFields):
     """Name by which joints and edits refer to the body."""
     label: Text = None
     """Name in the model; the id if not given."""
-    transform: Pose = Transform()
+    transform: Pose = Field(default_factory=Transform)
     """Initial pose in the world."""
     mass: NonNegative = 0.0
     """Mass [kg], to which shapes add by their density."""
@@ -332,9 +336,9 @@ class _JointBase(Section):
     """Body id, or world."""
     child: Text
     """Body id."""
-    parent_xform: Pose = Transform()
+    parent_xform: Pose = Field(default_factory=Transform)
     """Frame of the joint in the parent body."""
-    child_xform: Pose = Transform()
+    child_xform: Pose = Field(default_factory=Transform)
     """Frame of the joint in the child body."""
     collision_filter_parent: Boolean = True
     """Whether shapes of the two bodies ignore each other; with the world as parent, only those of a fixed joint."""
@@ -462,6 +466,8 @@ class InitialJointQ(Section):
 class Ground(WithShapeFields):
     """The plane that all worlds share."""
 
+    short_forms: ClassVar[list[dict[str, Any]]] = [{"type": "boolean"}, {"type": "null"}]
+
     enabled: Boolean = True
     """Whether there is one."""
     label: Text = "DEFAULT_GROUND"
@@ -480,7 +486,7 @@ class Replicate(Section):
 
     num_worlds: PositiveInteger = None
     """How many worlds; simulation.num_worlds says the same."""
-    spacing: Vec3 = (0.0, 0.0, 0.0)
+    spacing: Vec3 = Field(default_factory=lambda: (0.0, 0.0, 0.0))
     """Distance between worlds along x, y and z [m]; two that are not 0 make a centred grid, one makes a line."""
 
 

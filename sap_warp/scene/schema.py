@@ -58,9 +58,9 @@ class Simulation(Section):
 class Defaults(Section):
     """What shapes and joints are like unless they say otherwise."""
 
-    shape: ShapeFields = ShapeFields()
+    shape: ShapeFields = Field(default_factory=ShapeFields)
     """Of shapes."""
-    joint: JointFields = JointFields()
+    joint: JointFields = Field(default_factory=JointFields)
     """Of joint degrees of freedom."""
 
 
@@ -71,7 +71,7 @@ class Builder(Section):
     """Gap of shapes that give none [m]."""
     default_body_armature: NonNegative = 0.0
     """Added to the diagonal of the inertia of bodies that give none [kg m^2]."""
-    defaults: Defaults = Defaults()
+    defaults: Defaults = Field(default_factory=Defaults)
     """Defaults of shapes and joints."""
 
 
@@ -84,11 +84,11 @@ class Scene(Section):
     """Name of the scene; that of the file if not given."""
     description: Text = None
     """What the scene shows."""
-    simulation: Simulation = Simulation()
+    simulation: Simulation = Field(default_factory=Simulation)
     """Settings of a run."""
-    builder: Builder = Builder()
+    builder: Builder = Field(default_factory=Builder)
     """Defaults."""
-    ground: Ground = Ground()
+    ground: Ground = Field(default_factory=Ground)
     """The plane that all worlds share: true, false or its settings."""
     assets: list[Asset] = Field(default_factory=list)
     """Robots and objects from files."""
@@ -102,7 +102,7 @@ class Scene(Section):
     """Edits of the initial positions."""
     post_build: list[Operation] = Field(default_factory=list)
     """Edits after everything is built, before worlds are copied."""
-    replicate: Replicate = Replicate()
+    replicate: Replicate = Field(default_factory=Replicate)
     """Copies of the world."""
     control: Control | None = None
     """Drive targets played from a file."""

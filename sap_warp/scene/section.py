@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, model_validator
 
 from .errors import Complaint
 from .values import show
@@ -17,6 +17,9 @@ class Section(BaseModel):
 
     aliases: ClassVar[dict[str, str]] = {}
     """Other spellings of keys, each with the canonical one."""
+
+    short_forms: ClassVar[list[dict[str, Any]]] = []
+    """JSON schemas of other ways to write this block."""
 
     @classmethod
     def accepted_keys(cls) -> list[str]:
@@ -49,6 +52,32 @@ class Section(BaseModel):
             spelling[name] = key
         return result
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Schema for editors, with aliases and the short forms of this block."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties = schema.setdefault("properties", {})
+        aliases = {alias: name for alias, name in cls.all_aliases().items() if name in properties}
+        for alias, name in aliases.items():
+            properties[alias] = {**properties[name], "description": f"The same as {name}."}
+        required = [name for name in schema.get("required", []) if name not in aliases.values()]
+        schema.pop("required", None)
+        if required:
+            schema["required"] = required
+        _tidy(schema)
+        if not cls.short_forms:
+            return schema
+        return {"anyOf": [*cls.short_forms, schema], "description": schema.get("description", "")}
+
     def given(self) -> dict[str, Any]:
         """The fields that the scene sets, by canonical name."""
         return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+
+
+def _tidy(schema: dict[str, Any]) -> None:
+    """Drop what pydantic adds and no editor needs: titles, and 'null' as the default of what is not given."""
+    schema.pop("title", None)
+    for entry in schema.get("properties", {}).values():
+        entry.pop("title", None)
+        if "default" in entry and entry["default"] is None:
+            del entry["default"]

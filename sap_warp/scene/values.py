@@ -287,11 +287,11 @@ def resolve_index(index: int, length: int) -> int:
 
 # Types for the schema. Each knows how to read a value and how to describe it to an editor.
 
-_NUMBER: dict[str, Any] = {
+NUMBER_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[\d\s.eEpi+*/()-]+$"}],
     "description": "a number, or an expression of numbers, pi, + - * / and parentheses",
 }
-_VEC3: dict[str, Any] = {"type": "array", "items": _NUMBER, "minItems": 3, "maxItems": 3}
+_VEC3: dict[str, Any] = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 3, "maxItems": 3}
 _AXIS: dict[str, Any] = {
     "anyOf": [{"type": "string"}, {"enum": [0, 1, 2]}, _VEC3],
     "description": "x, -y, 2 or [x, y, z]",
@@ -299,13 +299,13 @@ _AXIS: dict[str, Any] = {
 _QUATERNION: dict[str, Any] = {
     "anyOf": [
         {"const": "identity"},
-        {"type": "array", "items": _NUMBER, "minItems": 4, "maxItems": 4, "description": "[x, y, z, w]"},
+        {"type": "array", "items": NUMBER_SCHEMA, "minItems": 4, "maxItems": 4, "description": "[x, y, z, w]"},
         {
             "type": "object",
             "properties": {
                 "axis_angle": {
                     "type": "object",
-                    "properties": {"axis": _AXIS, "angle": {**_NUMBER, "description": "angle [rad]"}},
+                    "properties": {"axis": _AXIS, "angle": {**NUMBER_SCHEMA, "description": "angle [rad]"}},
                     "required": ["axis", "angle"],
                     "additionalProperties": False,
                 }
@@ -338,18 +338,18 @@ def _typed(kind: Any, read: Any, schema: dict[str, Any]) -> Any:
     return Annotated[kind, PlainValidator(read), WithJsonSchema(schema)]
 
 
-Number = _typed(float, read_number, _NUMBER)
-Limit = _typed(float, _read_limit, _NUMBER)
-LimitMagnitude = _typed(float, _read_limit_magnitude, _NUMBER)
-Positive = _typed(float, _read_positive, _NUMBER)
-NonNegative = _typed(float, _read_non_negative, _NUMBER)
+Number = _typed(float, read_number, NUMBER_SCHEMA)
+Limit = _typed(float, _read_limit, NUMBER_SCHEMA)
+LimitMagnitude = _typed(float, _read_limit_magnitude, NUMBER_SCHEMA)
+Positive = _typed(float, _read_positive, NUMBER_SCHEMA)
+NonNegative = _typed(float, _read_non_negative, NUMBER_SCHEMA)
 Integer = _typed(int, _read_integer, {"type": "integer"})
 PositiveInteger = _typed(int, _read_positive_integer, {"type": "integer", "minimum": 1})
 Boolean = _typed(bool, _read_boolean, {"type": "boolean"})
 Text = _typed(str, _read_text, {"type": "string", "minLength": 1})
-Numbers = _typed(list, _read_numbers, {"type": "array", "items": _NUMBER})
+Numbers = _typed(list, _read_numbers, {"type": "array", "items": NUMBER_SCHEMA})
 Vec3 = _typed(tuple, _read_vec3, _VEC3)
-Scale = _typed(tuple, _read_scale, {"anyOf": [_NUMBER, _VEC3]})
+Scale = _typed(tuple, _read_scale, {"anyOf": [NUMBER_SCHEMA, _VEC3]})
 Color = _typed(tuple, _read_color, _VEC3)
 Inertia = _typed(tuple, _read_inertia, {"type": "array", "minItems": 3, "maxItems": 3})
 Axis = _typed(tuple, _read_axis, _AXIS)

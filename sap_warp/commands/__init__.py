@@ -1,0 +1,1 @@
+"""Sub-commands of `sap-warp`, one module each: `add_parser` declares it and sets ``command`` to what runs it."""

@@ -1,0 +1,58 @@
+"""What is in a loaded scene, in numbers, for `sap-warp check`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import newton
+import numpy as np
+
+from .loader import SapLoadedScene
+
+
+def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
+    """Rows of name and value; bodies, joints and shapes are those of the first world."""
+    model = scene.sap_model.newton_model
+    worlds = scene.num_worlds
+    own = model.shape_world.numpy() == 0
+    kinds = model.shape_type.numpy()
+    collides = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
+    shapes = Counter(newton.GeoType(int(kind)).name.lower() for kind in kinds[own & collides])
+    joints = Counter(
+        newton.JointType(int(kind)).name.lower() for kind in model.joint_type.numpy()[: model.joint_count // worlds]
+    )
+    mode = model.joint_target_mode.numpy()[: model.joint_dof_count // worlds]
+    mass = model.body_mass.numpy()[: model.body_count // worlds]
+    pairs = model.shape_contact_pairs
+    gravity = model.gravity.numpy().reshape(-1, 3)[0]
+    sequence = scene.control_sequence
+    rows = [
+        ("scene", scene.name + (f": {scene.description}" if scene.description else "")),
+        ("worlds", str(worlds)),
+        ("bodies", f"{model.body_count // worlds} per world"),
+        ("joints", _count(joints)),
+        ("dofs", f"{model.joint_dof_count // worlds} per world, {np.count_nonzero(mode)} driven"),
+        ("coordinates", f"{model.joint_coord_count // worlds} per world"),
+        ("mass", f"{mass.sum():.6g} kg per world, bodies {mass.min():.3g} to {mass.max():.3g} kg"),
+        ("colliding shapes", _count(shapes)),
+        ("other shapes", f"{np.count_nonzero(own & ~collides)} (visual, sites)"),
+        (
+            "shared shapes",
+            ", ".join(label for label, w in zip(scene.shape_labels, model.shape_world.numpy(), strict=True) if w < 0)
+            or "none",
+        ),
+        ("pairs that may collide", "found at run time" if pairs is None else f"{len(pairs) // worlds} per world"),
+        ("contact capacity", f"{scene.max_rigid_contact} per world, {scene.rigid_contact_max} in all"),
+        ("gravity", "[" + ", ".join(f"{value:g}" for value in gravity) + "] m/s^2"),
+        ("time step", f"{1e3 * scene.dt:g} ms"),
+        ("solver", ", ".join(f"{name}={value}" for name, value in scene.solver_options.items())),
+        (
+            "control sequence",
+            "none" if sequence is None else f"{sequence.duration:g} s for {len(sequence.joint_labels)} joints",
+        ),
+    ]
+    return rows
+
+
+def _count(names: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in names.most_common()) or "none"

@@ -1,0 +1,52 @@
+"""The scene files that come with the product, and how a name becomes a file. Imports nothing slow."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+
+SCENE_SUFFIXES = (".yaml", ".yml", ".json")
+_HERE = Path(__file__).resolve().parent
+
+
+class UnknownSceneError(ValueError):
+    """There is no scene of that name and no such file."""
+
+
+def assets_folder() -> Path:
+    """Folder of the shipped assets: inside the installed package, or beside it in a source tree."""
+    installed = _HERE / "assets"
+    return installed if installed.is_dir() else _HERE.parent / "assets"
+
+
+def shipped_scenes() -> dict[str, Path]:
+    """File of every scene that comes with the product, by name."""
+    return {file.stem: file for file in sorted((assets_folder() / "yaml").glob("*.yaml"))}
+
+
+def scene_description(file: Path) -> str:
+    """The ``description`` of a scene file, read without a YAML parser; empty if there is none on one line."""
+    match = re.search(r"^description:[ \t]*(.+?)[ \t]*$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return match.group(1).strip("\"'") if match else ""
+
+
+def find_scene_file(name: str) -> Path:
+    """The file of a scene: ``name`` is a path, or the name of a shipped scene.
+
+    Raises:
+        UnknownSceneError: There is neither; the message names the nearest one.
+    """
+    path = Path(name).expanduser()
+    if path.suffix.lower() in SCENE_SUFFIXES or path.is_file():
+        if path.is_file():
+            return path
+        shipped = shipped_scenes().get(path.stem)
+        hint = f" There is a shipped scene of that name: {shipped.stem!r}." if shipped else ""
+        raise UnknownSceneError(f"there is no scene file {name!r}.{hint}")
+    scenes = shipped_scenes()
+    if name in scenes:
+        return scenes[name]
+    near = difflib.get_close_matches(name.lower(), scenes, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UnknownSceneError(f"unknown scene {name!r}.{hint} Give a YAML or JSON file, or one of: {', '.join(scenes)}.")
