@@ -16,7 +16,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,8 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 import sap_warp
-from sap_warp.model import sap_control_from_newton, sap_state_from_newton
 from sap_warp.scenes import SceneRun, build_scene, humanoid_path, randomize_start
+from sap_warp.simulation.profile import profile_stages
 from sap_warp.solver.options import LINE_SEARCHES, PRESETS
 
 SCENES = ("cube", "humanoid")
@@ -266,45 +266,16 @@ def time_stages(scene: str, worlds: int, preset: str, repeats: int) -> dict[str,
     """Time per world-step of each stage [us], replayed as a graph of its own on a settled scene."""
     engine = SapEngine(scene, worlds, preset)
     engine.settle()
-    run = engine.run
-    graphs = {name: _capture(launch) for name, launch in _stages(run).items()}
-    graphs["whole step"] = run.graph
-    count = max(10, 20000 // worlds)
-    samples: dict[str, list[float]] = {name: [] for name in graphs}
+    count = 2 * max(5, 10000 // worlds)
+    samples: dict[str, list[float]] = {}
     for _ in range(repeats):
-        for name, graph in graphs.items():
-            start = time.process_time()
-            for _ in range(count):
-                wp.capture_launch(graph)
-            samples[name].append(1e6 * (time.process_time() - start) / (count * worlds))
-    medians = {name: statistics.median(values) for name, values in samples.items()}
-    medians["whole step"] /= 2.0  # its graph holds two steps
-    return medians
-
-
-def _stages(run: SceneRun) -> dict[str, Callable[[], None]]:
-    """The calls of `SolverSAP.step` one by one; each can be repeated, since none changes its own input."""
-    solver, dt, lanes = run.solver, run.dt, 1
-    now, after = (sap_state_from_newton(state) for state in run.states)
-    control = sap_control_from_newton(run.model.control())
-    status = solver._status
-    return {
-        "collide": lambda: run.pipeline.collide(run.states[0], run.contacts),
-        "boundary": lambda: solver.boundary.read(now, control),
-        "free motion": lambda: solver.free_motion.compute(solver.boundary, dt, status, lanes),
-        "contact data": lambda: solver.contact_jacobian.compute(solver.boundary, control, run.contacts, dt, lanes),
-        "solve": lambda: solver.contact_solve.solve(dt, status, lanes),
-        "integrate": lambda: solver.integrate.write(
-            solver.boundary, solver.contact_solve.velocity, status, after, dt, lanes
-        ),
-    }
-
-
-def _capture(launch: Callable[[], None]) -> Any:
-    launch()
-    with wp.ScopedCapture("cpu") as capture:
-        launch()
-    return capture.graph
+        times = profile_stages(engine.run.sim, count)
+        start = time.process_time()
+        engine.advance(count)
+        times["whole step"] = 1e6 * (time.process_time() - start) / (count * worlds)
+        for name, value in times.items():
+            samples.setdefault(name, []).append(value)
+    return {name: statistics.median(values) for name, values in samples.items()}
 
 
 # Report.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         load_sap_scene,
         load_sap_scene_config,
     )
+    from .simulation import HeterogeneousWorldsError, Simulation, StepStatistics, ThreadsError, WorldView
     from .solver import (
         ContactForces,
         SapContactJacobian,
@@ -79,11 +80,17 @@ _SUBMODULE_OF = {
     "SapUnsupportedSceneFeature": "scene",
     "load_sap_scene": "scene",
     "load_sap_scene_config": "scene",
+    "Simulation": "simulation",
+    "StepStatistics": "simulation",
+    "WorldView": "simulation",
+    "HeterogeneousWorldsError": "simulation",
+    "ThreadsError": "simulation",
 }
 
 __all__ = [
     "ContactCapacityError",
     "ContactForces",
+    "HeterogeneousWorldsError",
     "SapCollisionModel",
     "SapCollisionPipeline",
     "SapCollisionState",
@@ -98,9 +105,13 @@ __all__ = [
     "SapSceneError",
     "SapState",
     "SapUnsupportedSceneFeature",
+    "Simulation",
     "SolveStatus",
     "SolverSAP",
+    "StepStatistics",
+    "ThreadsError",
     "UnsupportedModelError",
+    "WorldView",
     "conventions",
     "explain_contact",
     "load_sap_scene",

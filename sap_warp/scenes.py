@@ -4,7 +4,6 @@
 """
 
 import difflib
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -254,10 +253,7 @@ def _random_rotation(rng: "np.random.Generator", largest: float) -> "np.ndarray"
 
 
 class SceneRun:
-    """A scene with everything it needs to advance: states, contacts, pipeline, solver and the captured step.
-
-    `advance` replays one graph that holds two whole steps, state 0 to 1 and back, collision included.
-    """
+    """A built-in scene and its `Simulation`, advanced in pairs of steps."""
 
     def __init__(
         self,
@@ -278,193 +274,49 @@ class SceneRun:
             count: Whether every step adds to `statistics`, which costs one small kernel.
             **options: Further options of the solver.
         """
-        import warp as wp
-
-        from .collision import SapCollisionPipeline
-        from .solver import SolverSAP
+        from .simulation import Simulation
 
         self.model, self.scene, self.preset = model, scene, preset
-        self.dt = scene.dt if dt is None else dt
         options = {"max_rigid_contact": scene.max_rigid_contact, **options}
-        self.solver = SolverSAP(model, contact_preset_variant=preset, **options)
-        worlds = self.solver.sizes.world_count
-        self.pipeline = SapCollisionPipeline(model, rigid_contact_max=worlds * scene.max_rigid_contact)
-        self.contacts = self.pipeline.contacts()
-        self.states = (model.state(), model.state())
-        self.statistics = StepStatistics(self.solver)
-        self.count = count
-        self.graph: Any = None
-        self._wp = wp
+        self.sim = Simulation(
+            model,
+            dt=scene.dt if dt is None else dt,
+            name=scene.name,
+            statistics=count,
+            contact_preset_variant=preset,
+            **options,
+        )
+        self.dt = self.sim.dt
+        self.solver, self.pipeline, self.contacts = self.sim.solver, self.sim.pipeline, self.sim.contacts
+        self.states, self.statistics = self.sim.states, self.sim.statistics
 
     @property
     def world_count(self) -> int:
         """Number of worlds."""
-        return self.solver.sizes.world_count
+        return self.sim.world_count
 
     def step(self, source: int = 0) -> None:
-        """Launch one step from state ``source`` to the other one."""
-        now, after = self.states[source], self.states[1 - source]
-        self.pipeline.collide(now, self.contacts)
-        self.solver.step(now, after, None, self.contacts, self.dt)
-        if self.count:
-            self.statistics.record(self.contacts)
+        """Launch one step from state ``source`` to the other one, without a graph."""
+        self.sim.shards[0].launch(source, self.dt)
 
     def prepare(self) -> None:
         """Compile what is not in the kernel cache, capture the graph, and return to the initial state."""
-        wp = self._wp
-        self.step(0)
-        self.step(1)
-        with wp.ScopedCapture(self.model.device) as capture:
-            self.step(0)
-            self.step(1)
-        self.graph = capture.graph
+        self.sim.prepare()
         self.restart()
 
     def restart(self) -> None:
         """Return all worlds to the model's initial state and forget the statistics."""
-        for state in self.states:
-            self.solver.reset(state)
+        self.sim.reset()
         self.statistics.clear()
 
     def advance(self, pairs: int) -> None:
         """Replay ``2 * pairs`` steps; does not wait for the device."""
-        for _ in range(pairs):
-            self._wp.capture_launch(self.graph)
+        self.sim.step(2 * pairs)
 
     def synchronize(self) -> None:
         """Wait until all steps are done."""
-        self._wp.synchronize_device(self.model.device)
+        self.sim.synchronize()
 
     def base_heights(self) -> "np.ndarray":
         """Height of the first body of each world [m]."""
-        first = self.solver.layout.body_world.numpy()
-        bodies = self.solver.layout.body_newton.numpy()
-        height = self.states[0].body_q.numpy()[:, 2]
-        return height[[bodies[first == world].min() for world in range(self.world_count)]]
-
-
-ITERATION_BINS = 256
-TRIAL_BINS = 2048
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Summary of a count that every world has at every step."""
-
-    mean: float
-    p99: int
-    max: int
-
-
-class StepStatistics:
-    """Sums over steps kept on the device, so that a replayed graph counts too and nothing waits for a read."""
-
-    def __init__(self, solver: Any):
-        """Count for ``solver``."""
-        import warp as wp
-
-        self._solver, self._wp = solver, wp
-        device = solver.model.device
-        self._iterations = wp.zeros(ITERATION_BINS, dtype=wp.int64, device=device)
-        self._trials = wp.zeros(TRIAL_BINS, dtype=wp.int64, device=device)
-        self._totals = wp.zeros(4, dtype=wp.int64, device=device)  # world-steps, contacts, truncated, not converged
-        self._maxima = wp.zeros(2, dtype=wp.int32, device=device)
-
-    def record(self, contacts: Any) -> None:
-        """Count the step that was just launched."""
-        solver = self._solver
-        self._wp.launch(
-            _make_record_kernel(),
-            dim=solver.sizes.world_count,
-            inputs=[
-                solver.contact_solve.iterations,
-                solver.contact_solve.line_search_iterations,
-                solver.contact_jacobian.contact_count,
-                solver.contact_jacobian.truncated_count,
-                solver._status,
-                contacts.rigid_contact_count,
-                contacts.rigid_contact_max,
-            ],
-            outputs=[self._iterations, self._trials, self._totals, self._maxima],
-            device=solver.model.device,
-        )
-
-    def clear(self) -> None:
-        """Start again from zero."""
-        for array in (self._iterations, self._trials, self._totals, self._maxima):
-            array.zero_()
-
-    @property
-    def world_steps(self) -> int:
-        """Steps times worlds."""
-        return int(self._totals.numpy()[0])
-
-    @property
-    def mean_contacts(self) -> float:
-        """Contacts per world and step."""
-        return int(self._totals.numpy()[1]) / max(self.world_steps, 1)
-
-    @property
-    def truncated_contacts(self) -> int:
-        """Contacts that found no place, in a world or in the collision pipeline's buffer, over all steps."""
-        return int(self._totals.numpy()[2])
-
-    @property
-    def not_converged(self) -> int:
-        """World-steps that met no stopping criterion."""
-        return int(self._totals.numpy()[3])
-
-    @property
-    def iterations(self) -> Distribution:
-        """Newton iterations per world and step."""
-        return _summarize(self._iterations.numpy(), int(self._maxima.numpy()[0]))
-
-    @property
-    def line_search_trials(self) -> Distribution:
-        """Evaluations of the cost along Newton directions, per world and step."""
-        return _summarize(self._trials.numpy(), int(self._maxima.numpy()[1]))
-
-
-def _summarize(histogram: "np.ndarray", largest: int) -> Distribution:
-    import numpy as np
-
-    total = int(histogram.sum())
-    if total == 0:
-        return Distribution(0.0, 0, 0)
-    mean = float(histogram @ np.arange(len(histogram))) / total
-    return Distribution(mean, int(np.searchsorted(np.cumsum(histogram), 0.99 * total)), largest)
-
-
-@functools.cache
-def _make_record_kernel() -> Any:
-    import warp as wp
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def record_step(
-        iterations_in: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-        trials_in: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-        contact_count_in: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-        truncated_in: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-        status_in: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-        found_in: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-        found_max: int,
-        iterations_out: wp.array(dtype=wp.int64),  # type: ignore[valid-type]
-        trials_out: wp.array(dtype=wp.int64),  # type: ignore[valid-type]
-        totals_out: wp.array(dtype=wp.int64),  # type: ignore[valid-type]
-        maxima_out: wp.array(dtype=wp.int32),  # type: ignore[valid-type]
-    ) -> None:
-        world = wp.tid()
-        wp.atomic_add(iterations_out, wp.min(iterations_in[world], wp.static(ITERATION_BINS - 1)), wp.int64(1))
-        wp.atomic_add(trials_out, wp.min(trials_in[world], wp.static(TRIAL_BINS - 1)), wp.int64(1))
-        truncated = truncated_in[world]
-        if world == 0:
-            truncated += wp.max(found_in[0] - found_max, 0)
-        wp.atomic_add(totals_out, 0, wp.int64(1))
-        wp.atomic_add(totals_out, 1, wp.int64(contact_count_in[world]))
-        wp.atomic_add(totals_out, 2, wp.int64(truncated))
-        if status_in[world] != 0:
-            wp.atomic_add(totals_out, 3, wp.int64(1))
-        wp.atomic_max(maxima_out, 0, iterations_in[world])
-        wp.atomic_max(maxima_out, 1, trials_in[world])
-
-    return record_step
+        return self.sim.base_heights()

@@ -1,0 +1,58 @@
+"""Small kernels of `Simulation`: counting steps, and setting some of the worlds."""
+
+from typing import Any
+
+import warp as wp
+
+ITERATION_BINS = 256
+TRIAL_BINS = 2048
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def record_step(
+    iterations_in: wp.array[wp.int32],
+    trials_in: wp.array[wp.int32],
+    contact_count_in: wp.array[wp.int32],
+    truncated_in: wp.array[wp.int32],
+    status_in: wp.array[wp.int32],
+    found_in: wp.array[wp.int32],
+    found_max: int,
+    iterations_out: wp.array[wp.int64],
+    trials_out: wp.array[wp.int64],
+    totals_out: wp.array[wp.int64],
+    maxima_out: wp.array[wp.int32],
+) -> None:
+    """Add one step of one world to the counters."""
+    world = wp.tid()
+    wp.atomic_add(iterations_out, wp.min(iterations_in[world], wp.static(ITERATION_BINS - 1)), wp.int64(1))
+    wp.atomic_add(trials_out, wp.min(trials_in[world], wp.static(TRIAL_BINS - 1)), wp.int64(1))
+    truncated = truncated_in[world]
+    if world == 0:
+        truncated += wp.max(found_in[0] - found_max, 0)
+    wp.atomic_add(totals_out, 0, wp.int64(1))
+    wp.atomic_add(totals_out, 1, wp.int64(contact_count_in[world]))
+    wp.atomic_add(totals_out, 2, wp.int64(truncated))
+    if status_in[world] != 0:
+        wp.atomic_add(totals_out, 3, wp.int64(1))
+    wp.atomic_max(maxima_out, 0, iterations_in[world])
+    wp.atomic_max(maxima_out, 1, trials_in[world])
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def select_articulations(
+    articulation_world_in: wp.array[wp.int32], mask_in: wp.array[wp.bool], selected_out: wp.array[wp.bool]
+) -> None:
+    """Articulations of the chosen worlds; those of world -1 belong to the only world there is."""
+    i = wp.tid()
+    selected_out[i] = mask_in[wp.max(articulation_world_in[i], 0)]
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def assign_worlds(
+    mask_in: wp.array[wp.bool], start_in: wp.array[wp.int32], values_in: wp.array[Any], values_out: wp.array[Any]
+) -> None:
+    """Copy the entries of the chosen worlds."""
+    world = wp.tid()
+    if mask_in[world]:
+        for i in range(start_in[world], start_in[world + 1]):
+            values_out[i] = values_in[i]

@@ -1,0 +1,184 @@
+"""Shards: shares of the worlds, each with its own model, pipeline, solver and captured graphs, one for each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..collision import SapCollisionPipeline
+from ..model import SapControl, SapModel, SapState
+from ..solver import SolverSAP
+from .split import WorldShare
+from .statistics import StepCounter
+
+
+class ThreadsError(ValueError):
+    """The worlds cannot be split over the threads that were asked for."""
+
+
+class Shard:
+    """Some of the worlds, and all that is needed to advance them.
+
+    The two states are buffers: a step goes from one to the other, and every `replay` ends in the first, with the
+    second one step behind. External forces are one array for both.
+    """
+
+    def __init__(
+        self,
+        share: WorldShare | None,
+        model: SapModel,
+        states: tuple[SapState, SapState],
+        control: SapControl,
+        solver_options: Mapping[str, Any],
+        pipeline_options: Mapping[str, Any],
+        rigid_contact_max: int | None,
+        count: bool,
+    ):
+        """Allocate everything; nothing is compiled yet.
+
+        Args:
+            share: What the worlds were cut from; None if they are the whole model.
+            model: Of these worlds.
+            states: Two buffers.
+            control: Inputs.
+            solver_options: Of `SolverSAP`.
+            pipeline_options: Of `SapCollisionPipeline`.
+            rigid_contact_max: Contacts of all these worlds; None is ``max_rigid_contact`` times their number.
+            count: Whether steps are counted.
+        """
+        self.share, self.model, self.states, self.control = share, model, states, control
+        self.solver = SolverSAP(model, **solver_options)
+        self.world_count: int = self.solver.sizes.world_count
+        capacity = rigid_contact_max or self.solver.options.max_rigid_contact * self.world_count
+        self.pipeline = SapCollisionPipeline(model, rigid_contact_max=capacity, **pipeline_options)
+        self.contacts = self.pipeline.contacts()
+        self.counter = StepCounter(self.solver)
+        self.count = count
+        self._pair: Any = None
+        self._single: Any = None
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether `replay` has something to replay."""
+        return self._pair is not None
+
+    def launch(self, source: int, dt: float) -> None:
+        """Launch one step from buffer ``source`` to the other one: collision, solver, counting."""
+        now, after = self.states[source], self.states[1 - source]
+        self.pipeline.collide(now, self.contacts)
+        self.solver.step(now, after, self.control, self.contacts, dt)
+        if self.count:
+            self.counter.record(self.contacts)
+
+    def launch_single(self, dt: float) -> None:
+        """Launch one step that ends in the first buffer: copy back, then step forth."""
+        for field in _copied_fields(self.states[0]):
+            wp.copy(getattr(self.states[1], field), getattr(self.states[0], field))
+        self.launch(1, dt)
+
+    def capture(self, dt: float) -> None:
+        """Compile what is not in the kernel cache and record the graphs; the states come out as they went in."""
+        kept = self._memory()
+        saved = [wp.clone(array) for array in kept]
+        self.launch(0, dt)  # whatever is made on first use must exist before the capture
+        self.launch_single(dt)
+        for state in self.states:
+            self.solver.reset(state)
+        for target, source in zip(kept, saved, strict=True):
+            wp.copy(target, source)
+        device = self.model.device
+        with wp.ScopedCapture(device) as capture:
+            self.launch(0, dt)
+            self.launch(1, dt)
+        self._pair = capture.graph
+        with wp.ScopedCapture(device) as capture:
+            self.launch_single(dt)
+        self._single = capture.graph
+
+    def _memory(self) -> list[wp.array]:
+        """All that a step changes and a capture must not."""
+        counter, clock = self.counter, self.solver.integrate
+        arrays = [getattr(state, f.name) for state in self.states for f in fields(state)]
+        counts = [counter.iterations, counter.trials, counter.totals, counter.maxima, clock.time, clock.frame]
+        return [array for array in arrays if isinstance(array, wp.array)] + counts
+
+    def forget_graphs(self) -> None:
+        """Capture anew before the next replay: something that is recorded by value has changed."""
+        self._pair = self._single = None
+
+    def replay(self, steps: int) -> None:
+        """Take ``steps`` steps; does not wait for the device."""
+        graph, launch = self._pair, wp.capture_launch
+        for _ in range(steps // 2):
+            launch(graph)
+        if steps % 2:
+            launch(self._single)
+
+
+def _copied_fields(state: SapState) -> list[str]:
+    """Arrays that a step writes; the external forces belong to both buffers."""
+    return [f.name for f in fields(state) if isinstance(getattr(state, f.name), wp.array) and f.name != "body_f"]
+
+
+def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
+    """First and last world (exclusive) of each thread, as even as possible.
+
+    Raises:
+        ThreadsError: Several threads on CUDA, or more threads than worlds.
+    """
+    if threads == 1:
+        return [(0, max(int(model.world_count), 1))]
+    worlds = int(model.world_count) if (model.body_world.numpy() >= 0).all() else 1
+    if not model.device.is_cpu:
+        raise ThreadsError(f"threads is {threads}, but threads are for the CPU; on {model.device} use 1.")
+    if threads > worlds:
+        raise ThreadsError(f"threads is {threads}, but there are only {worlds} worlds to share out.")
+    bounds = np.linspace(0, worlds, threads + 1).round().astype(int)
+    return [(int(a), int(b)) for a, b in pairwise(bounds)]
+
+
+def slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
+    """A state or control whose arrays are slices of those in ``buffers``; order flags are kept."""
+    values = {f.name: getattr(buffers, f.name) for f in fields(buffers)}
+    return type(buffers)(**{n: v[bounds[n]] if isinstance(v, wp.array) else v for n, v in values.items()})
+
+
+class Team:
+    """Runs one function on every shard at once: the calling thread takes the first, helpers the others.
+
+    Warp's launches and replays release Python's lock, so the threads really run beside each other.
+    """
+
+    def __init__(self, shards: list[Shard]):
+        """Start the helpers."""
+        self._shards = shards
+        self._helpers = ThreadPoolExecutor(len(shards) - 1, "sap-warp-shard") if len(shards) > 1 else None
+
+    def run(self, function: Callable[[Shard], None]) -> None:
+        """Call ``function`` for all shards and wait for all of them; the first exception is raised then."""
+        first, *others = self._shards
+        if not others:
+            function(first)
+            return
+        if self._helpers is None:
+            raise RuntimeError("The simulation is closed.")
+        waiting = [self._helpers.submit(function, shard) for shard in others]
+        try:
+            function(first)
+        finally:
+            wait(waiting)
+        for future in waiting:
+            future.result()
+
+    def close(self) -> None:
+        """Stop the helpers."""
+        if self._helpers is not None:
+            self._helpers.shutdown()
+            self._helpers = None

@@ -1,0 +1,630 @@
+"""`Simulation`: scene, states, control, contacts, pipeline, solver and captured graphs as one object."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..model import SapControl, SapModel, SapState
+from ..precision import normalize_precision
+from ..solver import SolverSAP, SolveStatus
+from .kernels import assign_worlds, select_articulations
+from .memory import count_bytes
+from .shards import Shard, Team, plan_shares, slice_buffers
+from .split import WorldShare
+from .statistics import StepStatistics
+from .views import WorldView
+
+
+class ControlSequence(Protocol):
+    """Inputs that change with time and are held in between, such as a recorded motion."""
+
+    dt: float
+    """Time for which a sample is held [s]."""
+
+    def write(self, control: SapControl, time: float) -> None:
+        """Set the inputs of all worlds for the steps that start at ``time`` [s]."""
+
+
+@dataclass(eq=False)
+class _Callback:
+    function: Callable[[Simulation], None]
+    every: int
+
+
+class Simulation:
+    """Worlds that can be advanced, looked at, changed and reset.
+
+    Example:
+        ::
+
+            sim = Simulation.from_scene("humanoid", num_worlds=64, threads=2)
+            q = sim.joint_q.numpy()  # (64, 28), shows every later step
+            sim.step(200)
+            sim.reset(world_mask=q[:, 2] < 0.3)
+
+    A step is replayed from a captured graph that holds collision and solver. Whatever number of steps is taken, the
+    result is in the same memory, so views stay valid; see `states`. External forces and control stay as they are until
+    they are changed.
+    """
+
+    state: SapState
+    """The current state of all worlds, public order."""
+    control: SapControl
+    """Inputs of all worlds, public order."""
+    joint_q: WorldView
+    """Generalized positions [m or rad, quaternions xyzw], shape (worlds, coords)."""
+    joint_qd: WorldView
+    """Generalized velocities [m/s or rad/s], free joints [v_C, w], shape (worlds, dofs)."""
+    body_q: WorldView
+    """Body poses in world frame [m, quaternion xyzw], shape (worlds, bodies, 7). A result; change joint_q instead."""
+    body_qd: WorldView
+    """Body twists [v_C, w] in world frame [m/s, rad/s], shape (worlds, bodies, 6). A result."""
+    body_f: WorldView
+    """External wrenches [f, tau_C] in world frame [N, N m], shape (worlds, bodies, 6); act until they are changed."""
+    joint_f: WorldView
+    """Generalized forces [N or N m], shape (worlds, dofs)."""
+    joint_target_q: WorldView
+    """Drive position targets [m or rad], shape (worlds, coords)."""
+    joint_target_qd: WorldView
+    """Drive velocity targets [m/s or rad/s], shape (worlds, dofs)."""
+    joint_act: WorldView
+    """Feed-forward drive efforts [N or N m], shape (worlds, dofs)."""
+    gravity: WorldView
+    """Gravitational acceleration of each world [m/s^2], shape (worlds, 1, 3); belongs to the model."""
+
+    def __init__(
+        self,
+        model: SapModel | newton.Model,
+        *,
+        dt: float,
+        max_rigid_contact: int | None = None,
+        rigid_contact_max: int | None = None,
+        precision: str = "fp32",
+        threads: int = 1,
+        state: SapState | None = None,
+        control: SapControl | None = None,
+        control_sequence: ControlSequence | None = None,
+        statistics: bool = True,
+        pipeline_options: Mapping[str, Any] | None = None,
+        name: str = "",
+        **solver_options: Any,
+    ):
+        """Allocate everything. Kernels are compiled by `prepare` or by the first step.
+
+        Args:
+            model: What to simulate.
+            dt: Time step [s].
+            max_rigid_contact: Contacts that one world can hold; None is the solver's default.
+            rigid_contact_max: Contacts that the collision pipeline can hold over all worlds; None is
+                ``max_rigid_contact`` times the number of worlds. With several threads each has its share.
+            precision: Of the state, ``"fp32"`` or ``"fp64"``.
+            threads: Shares of the worlds that run beside each other on the CPU. The results do not depend on it.
+            state: Where to start; None is the model's initial state. It is copied.
+            control: Inputs to start with; None takes the model's. It is copied.
+            control_sequence: Writes the inputs at its own pace.
+            statistics: Whether steps are counted, which costs one small kernel.
+            pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
+            name: Shown by `repr` and in reports.
+            **solver_options: Options of `SolverSAP`, for example ``contact_preset_variant``.
+
+        Raises:
+            ThreadsError: The worlds cannot be split over so many threads.
+            ValueError: An option has no valid value.
+        """
+        self.sap_model = model if isinstance(model, SapModel) else SapModel(model)
+        self.name = name
+        self._dt = _check_dt(dt)
+        self.precision = normalize_precision(precision, "precision")
+        self.threads = _check_count("threads", threads, 1)
+        if max_rigid_contact is not None:
+            solver_options["max_rigid_contact"] = max_rigid_contact
+        self.preset: str = solver_options.get("contact_preset_variant", "approx32")
+        """What the solver's options started from."""
+        self.state, previous = self._make_states(state)
+        self.states: tuple[SapState, SapState] = (self.state, previous)
+        """Both buffers: the current state, and the one before the last step."""
+        self.control = self._make_control(control)
+        self._sequence = control_sequence
+        self._sequence_every = 0 if control_sequence is None else max(1, round(control_sequence.dt / self._dt))
+        self._starts = _world_starts(self.model)
+        self.shards: tuple[Shard, ...] = tuple(
+            self._make_shard(bounds, solver_options, pipeline_options or {}, rigid_contact_max, statistics)
+            for bounds in plan_shares(self.model, self.threads)
+        )
+        self._team = Team(list(self.shards))
+        self.statistics = StepStatistics([shard.counter for shard in self.shards])
+        """Iterations, contacts and truncation over all steps since construction or ``clear``."""
+        self._steps = 0
+        self._callbacks: list[_Callback] = []
+        self._closed = False
+        self._make_views()
+
+    @classmethod
+    def from_scene(
+        cls,
+        scene: str | Path | Mapping[str, Any],
+        *,
+        num_worlds: int | None = None,
+        device: Any = None,
+        dt: float | None = None,
+        threads: int = 1,
+        strict: bool = False,
+        precision: str = "fp32",
+        max_rigid_contact: int | None = None,
+        statistics: bool = True,
+        **solver_options: Any,
+    ) -> Simulation:
+        """Build a scene and make it ready to run.
+
+        Args:
+            scene: The name of a built-in scene, the path of a scene file, or its content.
+            num_worlds: Copies; None takes the scene's.
+            device: Warp device; None is Warp's default.
+            dt: Time step [s]; None takes the scene's.
+            threads: See the constructor.
+            strict: Whether features of a scene file that are not supported are an error.
+            precision: See the constructor.
+            max_rigid_contact: Contacts that one world can hold; None takes the scene's.
+            statistics: See the constructor.
+            **solver_options: Win over the scene's own.
+
+        Raises:
+            UnknownSceneError: It is neither a built-in scene nor a file.
+        """
+        common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
+        if is_builtin(scene):
+            from ..scenes import build_scene
+
+            model, built = build_scene(str(scene), num_worlds or 1, device)
+            return cls(
+                model,
+                dt=built.dt if dt is None else dt,
+                max_rigid_contact=max_rigid_contact or built.max_rigid_contact,
+                name=built.name,
+                **common,
+                **solver_options,
+            )
+        from importlib import import_module
+
+        loaded = import_module("sap_warp.scene").load_sap_scene(
+            scene, device=device, num_worlds=num_worlds, strict=strict
+        )
+        return cls.from_loaded(loaded, dt=dt, max_rigid_contact=max_rigid_contact, **common, **solver_options)
+
+    @classmethod
+    def from_loaded(
+        cls, loaded: Any, *, dt: float | None = None, max_rigid_contact: int | None = None, **options: Any
+    ) -> Simulation:
+        """Make a scene that was loaded before ready to run; see `from_scene` for the options."""
+        own = dict(loaded.solver_options or {})
+        capacity = max_rigid_contact or loaded.max_rigid_contact or own.get("max_rigid_contact")
+        own.pop("max_rigid_contact", None)
+        return cls(
+            loaded.sap_model,
+            dt=loaded.dt if dt is None else dt,
+            max_rigid_contact=capacity,
+            state=loaded.sap_state,
+            control=loaded.sap_control,
+            control_sequence=loaded.control_sequence,
+            name=loaded.name,
+            **{**own, **options},
+        )
+
+    # What it consists of.
+
+    @property
+    def model(self) -> newton.Model:
+        """The Newton model of all worlds."""
+        return self.sap_model.newton_model
+
+    @property
+    def device(self) -> Any:
+        """Where it runs."""
+        return self.model.device
+
+    @property
+    def world_count(self) -> int:
+        """Number of worlds."""
+        return sum(shard.world_count for shard in self.shards)
+
+    @property
+    def solver(self) -> SolverSAP:
+        """The solver; with several threads there is one in each of `shards`."""
+        return self._only("solver")
+
+    @property
+    def pipeline(self) -> Any:
+        """The collision pipeline; with several threads there is one in each of `shards`."""
+        return self._only("pipeline")
+
+    @property
+    def contacts(self) -> Any:
+        """The contacts at the start of the last step; with several threads there is a buffer in each of `shards`."""
+        return self._only("contacts")
+
+    @property
+    def max_rigid_contact(self) -> int:
+        """Contacts that one world can hold."""
+        return self.shards[0].solver.options.max_rigid_contact
+
+    @property
+    def rigid_contact_max(self) -> int:
+        """Contacts that the collision pipelines can hold, over all worlds."""
+        return sum(shard.pipeline.rigid_contact_max for shard in self.shards)
+
+    @property
+    def byte_count(self) -> int:
+        """Memory of all arrays of model, states, contacts, pipelines and solvers [bytes]."""
+        return count_bytes([self.sap_model, self.states, self.control, self.shards])
+
+    # Time.
+
+    @property
+    def dt(self) -> float:
+        """Time step [s]. Setting it captures the graphs anew before the next step."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        self._time0, self._steps0 = self.time, self._steps
+        self._dt = _check_dt(value)
+        if self._sequence is not None:
+            self._sequence_every = max(1, round(self._sequence.dt / self._dt))
+        self._forget_graphs()
+
+    _time0, _steps0 = 0.0, 0
+
+    @property
+    def time(self) -> float:
+        """Time advanced since construction or the last reset of all worlds [s]."""
+        return self._time0 + (self._steps - self._steps0) * self._dt
+
+    @property
+    def step_count(self) -> int:
+        """Steps taken since construction or the last reset of all worlds."""
+        return self._steps
+
+    def prepare(self) -> None:
+        """Compile what is not in the kernel cache and capture the graphs; a step does it when it is needed."""
+        if self._closed:
+            raise RuntimeError("The simulation is closed.")
+        for shard in self.shards:  # one after another: capturing and compiling are not made for threads
+            if not shard.is_captured:
+                shard.capture(self._dt)
+
+    def step(self, n: int = 1) -> None:
+        """Advance all worlds by ``n`` steps; on CUDA this does not wait for the device.
+
+        Callbacks run between steps. A world that diverges keeps its last good state and leaves the others alone; see
+        `status`.
+        """
+        _check_count("n", n, 0)
+        self.prepare()
+        end = self._steps + n
+        while self._steps < end:
+            if self._sequence is not None and self._steps % self._sequence_every == 0:
+                self._sequence.write(self.control, self.time)
+            chunk = self._steps_to_next_event(end)
+            self._team.run(lambda shard, chunk=chunk: shard.replay(chunk))  # type: ignore[misc]
+            self._steps += chunk
+            for callback in list(self._callbacks):
+                if self._steps % callback.every == 0:
+                    callback.function(self)
+
+    def synchronize(self) -> None:
+        """Wait until all steps are done."""
+        wp.synchronize_device(self.device)
+
+    def add_callback(self, function: Callable[[Simulation], None], every: int = 1) -> Callable[[], None]:
+        """Call ``function(sim)`` whenever `step_count` is a multiple of ``every``, after the step.
+
+        Returns:
+            A function that takes the callback away again.
+        """
+        callback = _Callback(function, _check_count("every", every, 1))
+        self._callbacks.append(callback)
+
+        def remove() -> None:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+        return remove
+
+    # Change.
+
+    def reset(self, world_mask: Any = None, joint_q: Any = None, joint_qd: Any = None) -> None:
+        """Return worlds to the model's initial state, or put them into another one.
+
+        Args:
+            world_mask: Which worlds, booleans of shape (worlds,): NumPy, Warp or a list. None is all of them, and
+                sets the clock back too.
+            joint_q: Positions to start from, of the flat shape, (worlds, coords), or (coords,) for all alike; only
+                rows of chosen worlds are read. Body poses follow.
+            joint_qd: Velocities to start from, likewise.
+        """
+        mask = None if world_mask is None else self._as_mask(world_mask)
+        for shard in self.shards:
+            part = None if mask is None else self._part_of_mask(mask, shard)
+            for state in shard.states:
+                shard.solver.reset(state, part)
+        if joint_q is not None or joint_qd is not None:
+            chosen = self._as_mask(np.ones(self.world_count, bool)) if mask is None else mask
+            self._place(chosen, joint_q, joint_qd)
+        if mask is None:
+            self._steps = self._steps0 = 0
+            self._time0 = 0.0
+
+    def update_bodies(self, world_mask: Any = None) -> None:
+        """Make body poses and twists follow joint positions and velocities that were changed through the views."""
+        given = np.ones(self.world_count, bool) if world_mask is None else world_mask
+        self._update_bodies(self._as_mask(given))
+
+    def clear_forces(self) -> None:
+        """Set the external wrenches to zero."""
+        self.state.clear_forces()
+
+    def notify_model_changed(self, flags: Any = newton.ModelFlags.ALL) -> None:
+        """Take over masses, inertias, joint frames, axes or (with several threads) shape data changed in the model.
+
+        Gravity, gains, limits, armature, damping and friction are read afresh by every step and need no call. With
+        one thread that is also true of shape materials.
+        """
+        for shard in self.shards:
+            if shard.share is not None:
+                shard.share.refresh()
+            shard.solver.notify_model_changed(flags)
+        self._forget_graphs()
+
+    # Outcome.
+
+    @property
+    def status(self) -> np.ndarray:
+        """`SolveStatus` of each world in the last step."""
+        return np.concatenate([shard.solver.status for shard in self.shards])
+
+    @property
+    def diverged(self) -> np.ndarray:
+        """Which worlds could not take the last step and kept their state, shape (worlds,)."""
+        return np.isin(self.status, [SolveStatus.DIVERGED, SolveStatus.FREE_MOTION_FAILED])
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Newton iterations of each world in the last step."""
+        return np.concatenate([shard.solver.iterations for shard in self.shards])
+
+    @property
+    def contact_counts(self) -> np.ndarray:
+        """Contacts of each world in the last step."""
+        return np.concatenate([shard.solver.contact_jacobian.contact_count.numpy() for shard in self.shards])
+
+    def base_heights(self) -> np.ndarray:
+        """Height of the first body of each world [m], shape (worlds,)."""
+        return self.body_q.flat()[self.body_q.offsets[:-1], 2]
+
+    # Life.
+
+    def close(self) -> None:
+        """Stop the threads; the views stay readable. Nothing happens the second time."""
+        self._closed = True
+        self._team.close()
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        dofs = np.diff(self.joint_qd.offsets)
+        size = f"{dofs[0]} dofs" if self.joint_qd.is_uniform else f"{dofs.min()} to {dofs.max()} dofs"
+        worlds, threads = self.world_count, self.threads
+        return (
+            f"<Simulation {self.name or 'of a model'}: {worlds} world{'s' * (worlds > 1)} of {size} on {self.device}, "
+            f"{threads} thread{'s' * (threads > 1)}, dt {1e3 * self.dt:g} ms, at {self.time:g} s>"
+        )
+
+    # Construction.
+
+    def _make_states(self, given: SapState | None) -> tuple[SapState, SapState]:
+        current, previous = (self.sap_model.state(self.precision) for _ in range(2))
+        if given is not None:
+            if given.joint_qd_order != "public" or given.body_f_order != "public":
+                raise ValueError("The state to start from is in sap order; Simulation takes public order.")
+            current.assign(given)
+            previous.assign(given)
+        previous.body_f = current.body_f
+        return current, previous
+
+    def _make_control(self, given: SapControl | None) -> SapControl:
+        control = self.sap_model.control()
+        if given is not None:
+            if given.joint_f_order != "public":
+                raise ValueError("The control to start with is in sap order; Simulation takes public order.")
+            for field in fields(given):
+                values = getattr(given, field.name)
+                if isinstance(values, wp.array):
+                    wp.copy(getattr(control, field.name), values)
+        return control
+
+    def _make_shard(
+        self,
+        bounds: tuple[int, int],
+        solver_options: Mapping[str, Any],
+        pipeline_options: Mapping[str, Any],
+        rigid_contact_max: int | None,
+        count: bool,
+    ) -> Shard:
+        options = (solver_options, pipeline_options)
+        if self.threads == 1:
+            return Shard(None, self.sap_model, self.states, self.control, *options, rigid_contact_max, count)
+        first, last = bounds
+        share = WorldShare(self.model, first, last)
+        capacity = rigid_contact_max
+        if capacity is not None:
+            capacity = math.ceil(capacity * (last - first) / int(self.model.world_count))
+        coords, dofs, bodies = (
+            slice(int(starts[first]), int(starts[last]))
+            for starts in (self._starts["coord"], self._starts["dof"], self._starts["body"])
+        )
+        of_state = {"joint_q": coords, "joint_qd": dofs, "body_q": bodies, "body_qd": bodies, "body_f": bodies}
+        of_control = {"joint_f": dofs, "joint_target_pos": coords, "joint_target_vel": dofs, "joint_act": dofs}
+        states = (slice_buffers(self.states[0], of_state), slice_buffers(self.states[1], of_state))
+        states[1].body_f = states[0].body_f
+        control = slice_buffers(self.control, of_control)
+        return Shard(share, SapModel(share.model), states, control, *options, capacity, count)
+
+    def _make_views(self) -> None:
+        state: Any = self.state
+        control: Any = self.control
+        coord, dof, body = self._starts["coord"], self._starts["dof"], self._starts["body"]
+        self.joint_q = WorldView("joint_q", state.joint_q, coord)
+        self.joint_qd = WorldView("joint_qd", state.joint_qd, dof)
+        self.body_q = WorldView("body_q", state.body_q, body)
+        self.body_qd = WorldView("body_qd", state.body_qd, body)
+        self.body_f = WorldView("body_f", state.body_f, body)
+        self.joint_f = WorldView("joint_f", control.joint_f, dof)
+        self.joint_target_q = WorldView("joint_target_q", control.joint_target_pos, coord)
+        self.joint_target_qd = WorldView("joint_target_qd", control.joint_target_vel, dof)
+        self.joint_act = WorldView("joint_act", control.joint_act, dof)
+        self.gravity = WorldView("gravity", self.model.gravity, np.arange(self.world_count + 1))
+
+    # Details.
+
+    def _only(self, name: str) -> Any:
+        if len(self.shards) > 1:
+            raise AttributeError(
+                f"There is no single {name}: this simulation has {len(self.shards)} threads with one each. "
+                f"Use [shard.{name} for shard in sim.shards]."
+            )
+        return getattr(self.shards[0], name)
+
+    def _forget_graphs(self) -> None:
+        for shard in self.shards:
+            shard.forget_graphs()
+
+    def _steps_to_next_event(self, end: int) -> int:
+        periods = [callback.every for callback in self._callbacks]
+        if self._sequence is not None:
+            periods.append(self._sequence_every)
+        return min([end - self._steps, *(period - self._steps % period for period in periods)])
+
+    def _as_mask(self, given: Any) -> wp.array:
+        """Warp booleans of shape (worlds,)."""
+        worlds = self.world_count
+        if isinstance(given, wp.array):
+            if given.dtype is not wp.bool:
+                raise TypeError("world_mask must be an array of booleans.")
+            if given.shape not in ((worlds,), (worlds + 1,)):
+                raise ValueError(f"world_mask has shape {given.shape}; expected ({worlds},).")
+            return given[:worlds]
+        values = np.asarray(given)
+        if values.dtype != bool:
+            raise TypeError("world_mask must be an array of booleans.")
+        if values.shape != (worlds,):
+            raise ValueError(f"world_mask has shape {values.shape}; expected ({worlds},).")
+        return wp.array(values, dtype=wp.bool, device=self.device)
+
+    def _part_of_mask(self, mask: wp.array, shard: Shard) -> wp.array:
+        return mask if shard.share is None else mask[shard.share.first : shard.share.last]
+
+    def _place(self, mask: wp.array, joint_q: Any, joint_qd: Any) -> None:
+        """Give chosen worlds new coordinates, in both buffers."""
+        for name, kind, values in (("joint_q", "coord", joint_q), ("joint_qd", "dof", joint_qd)):
+            if values is None:
+                continue
+            start = wp.array(self._starts[kind].astype(np.int32), dtype=wp.int32, device=self.device)
+            current = getattr(self.state, name)
+            source = wp.empty_like(current)
+            WorldView(name, source, self._starts[kind]).assign(values)
+            for state in self.states:
+                wp.launch(
+                    assign_worlds,
+                    dim=self.world_count,
+                    inputs=[mask, start, source],
+                    outputs=[getattr(state, name)],
+                    device=self.device,
+                )
+        self._update_bodies(mask)
+
+    def _update_bodies(self, mask: wp.array) -> None:
+        """Forward kinematics of chosen worlds into both buffers."""
+        model = self.model
+        chosen = wp.empty(model.articulation_count, dtype=wp.bool, device=self.device)
+        wp.launch(
+            select_articulations,
+            dim=model.articulation_count,
+            inputs=[model.articulation_world, mask],
+            outputs=[chosen],
+            device=self.device,
+        )
+        state: Any = self.state
+        if self.precision == "fp32":
+            newton.eval_fk(model, state.joint_q, state.joint_qd, state, mask=chosen)
+        else:
+            # Newton's kinematics are in fp32; the solver takes its own poses from joint_q in fp64
+            single: Any = self.sap_model.state("fp32")
+            single.assign(state)
+            newton.eval_fk(model, single.joint_q, single.joint_qd, single, mask=chosen)
+            poses = single.body_q.numpy().astype(np.float64)
+            poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
+            keep = ~mask.numpy()[np.maximum(model.body_world.numpy(), 0)]
+            poses[keep] = state.body_q.numpy()[keep]
+            state.body_q.assign(poses)
+            wp.copy(state.body_qd, single.body_qd)
+        wp.copy(self.states[1].body_q, state.body_q)
+        wp.copy(self.states[1].body_qd, state.body_qd)
+
+
+def is_builtin(scene: Any) -> bool:
+    """Whether ``scene`` is the name of a built-in scene rather than a file or a mapping.
+
+    Raises:
+        UnknownSceneError: It is neither a known name nor something like a file.
+    """
+    from ..scenes import find_scene
+
+    if not isinstance(scene, str) or Path(scene).suffix.lower() in (".yaml", ".yml", ".json") or Path(scene).is_file():
+        return False
+    find_scene(scene)
+    return True
+
+
+def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:
+    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
+    if (model.body_world.numpy() < 0).all():
+        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count}
+        return {name: np.array([0, count]) for name, count in counts.items()}
+    last = int(model.world_count) + 1
+    arrays = {
+        "coord": model.joint_coord_world_start,
+        "dof": model.joint_dof_world_start,
+        "body": model.body_world_start,
+    }
+    return {name: array.numpy()[:last].copy() for name, array in arrays.items()}
+
+
+def _check_dt(dt: Any) -> float:
+    if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
+        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
+    value = float(dt)
+    if not math.isfinite(value) or value <= 0.0:
+        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
+    return value
+
+
+def _check_count(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    return int(value)

@@ -1,0 +1,173 @@
+"""A share of a model's worlds as a model of its own.
+
+Newton cannot cut a finished model, but it says of each of its arrays which kind of entity the rows belong to and which
+kind the values point at. That is enough: rows of the chosen worlds are kept, indices are counted from the new start.
+Arrays by joint, dof, coordinate and body are slices of the whole model's memory, so a change of a gain or an armature
+there is seen here. Shapes of no world (the ground) belong to every share, which is why arrays by shape are copied; see
+`WorldShare.refresh`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+
+_F = newton.Model.AttributeFrequency
+_STARTS = {
+    _F.JOINT: "joint_world_start",
+    _F.JOINT_DOF: "joint_dof_world_start",
+    _F.JOINT_COORD: "joint_coord_world_start",
+    _F.JOINT_CONSTRAINT: "joint_constraint_world_start",
+    _F.BODY: "body_world_start",
+    _F.ARTICULATION: "articulation_world_start",
+}
+_COUNTS = {
+    _F.JOINT: "joint_count",
+    _F.JOINT_DOF: "joint_dof_count",
+    _F.JOINT_COORD: "joint_coord_count",
+    _F.JOINT_CONSTRAINT: "joint_constraint_count",
+    _F.BODY: "body_count",
+    _F.ARTICULATION: "articulation_count",
+}
+
+
+class WorldShare:
+    """Worlds ``first`` to ``last - 1`` of a model."""
+
+    def __init__(self, whole: newton.Model, first: int, last: int):
+        """Cut them out of ``whole``, which has local worlds and no moving bodies outside of them."""
+        self.first, self.last = first, last
+        self._whole = whole
+        self._range = {kind: _world_range(whole, name, first, last) for kind, name in _STARTS.items()}
+        world = whole.shape_world.numpy()
+        self._shapes = np.flatnonzero((world < 0) | ((world >= first) & (world < last)))
+        self._copied: list[tuple[wp.array, wp.array]] = []
+        self.model: newton.Model = self._cut()
+        """The share; worlds are numbered from 0."""
+
+    def refresh(self) -> None:
+        """Take over arrays by shape from the whole model, whose memory is not shared."""
+        for source, target in self._copied:
+            target.assign(source.numpy()[self._shapes])
+
+    def _cut(self) -> newton.Model:
+        whole, device = self._whole, self._whole.device
+        part: Any = copy.copy(whole)
+        for name, spec in whole.attribute_specs.items():
+            namespace, _, attribute = name.rpartition(":")
+            owner = getattr(whole, namespace, None) if namespace else whole
+            value = None if spec.deprecated else getattr(owner, attribute, None)
+            if value is None:
+                continue
+            cut = self._cut_attribute(value, spec)
+            if cut is not value:
+                setattr(_own_namespace(part, whole, namespace), attribute, cut)
+        for kind, name in _COUNTS.items():
+            setattr(part, name, len(self._range[kind]))
+        part.shape_count = len(self._shapes)
+        part.world_count = self.last - self.first
+        # the entry behind the local worlds is the gravity of global entities
+        part.gravity = whole.gravity[self.first : self.last + 1]
+        pairs = whole.shape_contact_pairs
+        if pairs is not None:
+            kept = self._cut_pairs(pairs.numpy().reshape(-1, 2))
+            part.shape_contact_pairs = wp.array(kept, dtype=wp.vec2i, device=device)
+            part.shape_contact_pair_count = len(kept)
+        filtered = whole._shape_collision_filter_pairs
+        kept = self._cut_pairs(filtered.pairs_array().astype(np.int64))
+        part._shape_collision_filter_pairs = type(filtered)(np.sort((kept[:, 0] << 32) | kept[:, 1]))
+        part.body_shapes = self._cut_body_shapes()
+        # what a pipeline leaves on its model, and what only drawing and FK on CUDA use: each share has its own or none
+        part._collision_pipeline = part._rigid_contact_max = part._soft_contact_max = None
+        part._contact_capacity_initialized = False
+        part._fk_articulation_level_start = None
+        part.bvh_shapes = part.bvh_shapes_group_roots = None
+        return part
+
+    def _cut_attribute(self, value: Any, spec: Any) -> Any:
+        """The rows of this share; ``value`` itself if its rows do not belong to worlds."""
+        if spec.compaction_policy == "world_start":
+            return self._cut_starts(value, spec.frequency)
+        if spec.compaction_policy in ("passthrough", "color_groups"):
+            return value
+        if spec.frequency == _F.SHAPE:
+            return self._cut_shapes(value, spec.references)
+        if spec.frequency not in self._range:
+            return value
+        rows = self._range[spec.frequency]
+        if isinstance(value, list):
+            return value[rows.start : rows.stop]
+        if not isinstance(value, wp.array):
+            return value
+        if spec.compaction_policy == "start":
+            starts = value.numpy()[rows.start : rows.stop + 1]
+            return wp.array(starts - self._range[spec.references].start, dtype=value.dtype, device=value.device)
+        if len(value) < rows.stop:
+            return value  # an empty placeholder
+        if spec.references is None:
+            return value[rows.start : rows.stop]
+        return self._rebase(value.numpy()[rows.start : rows.stop], spec.references, value)
+
+    def _cut_shapes(self, value: Any, references: Any) -> Any:
+        if isinstance(value, list):
+            return [value[i] for i in self._shapes] if value else value
+        if not isinstance(value, wp.array) or len(value) <= self._shapes[-1]:
+            return value
+        rows = value.numpy()[self._shapes]
+        if references is not None:
+            return self._rebase(rows, references, value)
+        target = wp.array(rows, dtype=value.dtype, device=value.device)
+        self._copied.append((value, target))
+        return target
+
+    def _rebase(self, values: np.ndarray, references: Any, like: wp.array) -> wp.array:
+        """Indices counted from this share's first entity; -1 stays."""
+        first = self.first if references == _F.WORLD else self._range[references].start
+        return wp.array(np.where(values < 0, values, values - first), dtype=like.dtype, device=like.device)
+
+    def _cut_starts(self, value: wp.array, frequency: Any) -> wp.array:
+        """World starts: of every local world, of the global tail, and the total."""
+        starts = value.numpy()
+        if frequency == _F.SHAPE:
+            starts = np.searchsorted(self._shapes, starts)
+            total = len(self._shapes)
+        elif frequency in self._range:
+            starts = starts - self._range[frequency].start
+            total = len(self._range[frequency])
+        else:  # of particles, which the solver refuses
+            total = starts[-1]
+        kept = np.append(starts[self.first : self.last + 1], total).astype(np.int32)
+        return wp.array(kept, dtype=value.dtype, device=value.device)
+
+    def _cut_pairs(self, pairs: np.ndarray) -> np.ndarray:
+        """Pairs of which both shapes are here, in their order, with this share's numbers."""
+        position = np.searchsorted(self._shapes, pairs)
+        here = self._shapes[np.minimum(position, len(self._shapes) - 1)] == pairs
+        return position[here.all(axis=1)].reshape(-1, 2)
+
+    def _cut_body_shapes(self) -> dict[int, list[int]]:
+        bodies = self._range[_F.BODY]
+        number = {int(shape): i for i, shape in enumerate(self._shapes)}
+        return {
+            body if body < 0 else body - bodies.start: [number[s] for s in shapes if s in number]
+            for body, shapes in self._whole.body_shapes.items()
+            if body < 0 or body in bodies
+        }
+
+
+def _world_range(model: newton.Model, name: str, first: int, last: int) -> range:
+    starts = getattr(model, name).numpy()
+    return range(int(starts[first]), int(starts[last]))
+
+
+def _own_namespace(part: Any, whole: newton.Model, namespace: str) -> Any:
+    """The part itself, or its own copy of a namespace of custom attributes."""
+    if not namespace:
+        return part
+    if getattr(part, namespace) is getattr(whole, namespace):
+        setattr(part, namespace, copy.copy(getattr(whole, namespace)))
+    return getattr(part, namespace)

@@ -1,0 +1,124 @@
+"""What happened in the steps so far: iterations, contacts, truncation. Counted on the device, read when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from ..solver import SolverSAP
+from .kernels import ITERATION_BINS, TRIAL_BINS, record_step
+
+WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED = range(4)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Summary of a count that every world has at every step."""
+
+    mean: float
+    p99: int
+    max: int
+
+
+class StepCounter:
+    """Sums over the steps of one solver, kept on the device: a replayed graph counts too, and nothing waits."""
+
+    def __init__(self, solver: SolverSAP):
+        """Count for ``solver``."""
+        self._solver = solver
+        device = solver.model.device
+        self.iterations = wp.zeros(ITERATION_BINS, dtype=wp.int64, device=device)
+        """World-steps by Newton iterations; the last bin takes all above."""
+        self.trials = wp.zeros(TRIAL_BINS, dtype=wp.int64, device=device)
+        """World-steps by line search trials."""
+        self.totals = wp.zeros(4, dtype=wp.int64, device=device)
+        """World-steps, contacts, truncated contacts, world-steps that did not converge."""
+        self.maxima = wp.zeros(2, dtype=wp.int32, device=device)
+        """Most iterations and most trials."""
+
+    def record(self, contacts: Any) -> None:
+        """Count the step that was just launched: one small kernel."""
+        solver = self._solver
+        wp.launch(
+            record_step,
+            dim=solver.sizes.world_count,
+            inputs=[
+                solver.contact_solve.iterations,
+                solver.contact_solve.line_search_iterations,
+                solver.contact_jacobian.contact_count,
+                solver.contact_jacobian.truncated_count,
+                solver.world_status,
+                contacts.rigid_contact_count,
+                contacts.rigid_contact_max,
+            ],
+            outputs=[self.iterations, self.trials, self.totals, self.maxima],
+            device=solver.model.device,
+        )
+
+    def clear(self) -> None:
+        """Start again from zero."""
+        for array in (self.iterations, self.trials, self.totals, self.maxima):
+            array.zero_()
+
+
+class StepStatistics:
+    """The counters of all shards together. Reading waits for the device."""
+
+    def __init__(self, counters: Sequence[StepCounter]):
+        """Sum over ``counters``."""
+        self._counters = counters
+
+    def clear(self) -> None:
+        """Start again from zero."""
+        for counter in self._counters:
+            counter.clear()
+
+    @property
+    def world_steps(self) -> int:
+        """Steps times worlds."""
+        return self._total(WORLD_STEPS)
+
+    @property
+    def mean_contacts(self) -> float:
+        """Contacts per world and step."""
+        return self._total(CONTACTS) / max(self.world_steps, 1)
+
+    @property
+    def truncated_contacts(self) -> int:
+        """Contacts that found no place, in a world or in the collision pipeline's buffer, over all steps."""
+        return self._total(TRUNCATED)
+
+    @property
+    def not_converged(self) -> int:
+        """World-steps that met no stopping criterion."""
+        return self._total(NOT_CONVERGED)
+
+    @property
+    def iterations(self) -> Distribution:
+        """Newton iterations per world and step."""
+        histogram = np.sum([counter.iterations.numpy() for counter in self._counters], axis=0)
+        return _summarize(histogram, self._largest(0))
+
+    @property
+    def line_search_trials(self) -> Distribution:
+        """Evaluations of the cost along Newton directions, per world and step."""
+        histogram = np.sum([counter.trials.numpy() for counter in self._counters], axis=0)
+        return _summarize(histogram, self._largest(1))
+
+    def _total(self, which: int) -> int:
+        return int(sum(int(counter.totals.numpy()[which]) for counter in self._counters))
+
+    def _largest(self, which: int) -> int:
+        return int(max(int(counter.maxima.numpy()[which]) for counter in self._counters))
+
+
+def _summarize(histogram: np.ndarray, largest: int) -> Distribution:
+    total = int(histogram.sum())
+    if total == 0:
+        return Distribution(0.0, 0, 0)
+    mean = float(histogram @ np.arange(len(histogram))) / total
+    return Distribution(mean, int(np.searchsorted(np.cumsum(histogram), 0.99 * total)), largest)
