@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .commands import bench
 from .scenes import BUILTIN_SCENES, DEFAULT_SCENE, UnknownSceneError, find_scene
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def _make_parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
     explain.set_defaults(command=_explain)
 
+    bench.add_parser(commands)
     presets = commands.add_parser("presets", help="print what each preset chooses")
     presets.set_defaults(command=_presets)
     return parser

@@ -1,0 +1,277 @@
+"""`sap-warp bench`: how fast a scene runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..scenes import BUILTIN_SCENES, DEFAULT_SCENE
+
+if TYPE_CHECKING:
+    from ..simulation import Simulation
+
+STARTED = time.perf_counter()
+"""When the command began, but for the start of the interpreter."""
+DEFAULT_DURATION = 4.0
+"""Simulated time of a scene that names none [s]."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to ``commands``, an argparse sub-parser action."""
+    from ..cli import _positive_int, _positive_seconds
+
+    listing = "built-in scenes:\n" + "\n".join(f"  {s.name:<10} {s.summary}" for s in BUILTIN_SCENES.values())
+    parser = commands.add_parser(
+        "bench",
+        help="measure how fast a scene runs",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=listing,
+    )
+    add = parser.add_argument
+    add("--scene", default=DEFAULT_SCENE, help="name of a built-in scene or path of a file (default: %(default)s)")
+    add("--duration", type=_positive_seconds, metavar="S", help="simulated time [s] (default: the scene's, or 4)")
+    add("--frames", type=_positive_int, metavar="N", help="steps, instead of --duration")
+    add("--dt", type=_positive_seconds, metavar="S", help="time step [s] (default: the scene's)")
+    add("--num-worlds", type=_positive_int, metavar="N", help="worlds (default: the scene's)")
+    add("--device", metavar="D", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+    add("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
+    add("--line-search", metavar="L", help="monotone_decay, armijo_decay or exact_root (default: the scene's)")
+    add("--threads", type=_positive_int, default=1, metavar="N", help="CPU threads (default: %(default)s)")
+    add("--profile", action="store_true", help="also measure the time of each stage")
+    add("--json", type=Path, metavar="FILE", help="also write the summary to FILE")
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns its exit code."""
+    from ..cli import CommandError, _asked_by_user, _check_target, _find_device
+
+    if arguments.frames is not None and arguments.duration is not None:
+        raise CommandError("--frames and --duration say the same thing; give one of them.")
+    _check_target(arguments.json)
+    _check_scene(arguments.scene)
+    options = _solver_options(arguments)
+    device = _find_device(arguments.device)
+    imported = time.perf_counter()
+    with _asked_by_user():
+        sim, defaults = _build(arguments, device, options)
+    built = time.perf_counter()
+    with sim:
+        frames = _count_frames(arguments, defaults, sim.dt)
+        print(
+            f"{sim.name}: {sim.world_count} worlds, {frames} steps of {1e3 * sim.dt:g} ms on {sim.device}", flush=True
+        )
+        startup = _prepare(sim, imported, built)
+        elapsed = _advance(sim, frames)
+        summary = summarize(sim, frames, elapsed, startup)
+        if arguments.profile:
+            summary["stages"] = _profile(sim, frames)
+        _print(summary)
+        _write(arguments.json, summary)
+        return _verdict(sim)
+
+
+# Before the run.
+
+
+def _check_scene(scene: str) -> None:
+    """Complain about a scene that does not exist before anything slow is loaded."""
+    from ..cli import CommandError
+    from ..scenes import find_scene
+
+    path = Path(scene)
+    if path.suffix.lower() in (".yaml", ".yml", ".json"):
+        if not path.is_file():
+            raise CommandError(f"there is no scene file {scene}.")
+    elif not path.is_file():
+        find_scene(scene)
+
+
+def _solver_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Options given on the command line, checked."""
+    from ..cli import _asked_by_user
+    from ..solver.options import expand_options
+
+    given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
+    options = {name: value for name, value in given.items() if value is not None}
+    with _asked_by_user():
+        expand_options(**options)
+    return options
+
+
+def _build(
+    arguments: argparse.Namespace, device: Any, options: Mapping[str, Any]
+) -> tuple[Simulation, Mapping[str, float | None]]:
+    """The simulation, and how long the scene itself wants to run: ``frames`` or ``duration``, if it says so."""
+    from ..simulation import Simulation
+    from ..simulation.simulation import is_builtin
+
+    common = {"dt": arguments.dt, "threads": arguments.threads, **options}
+    if is_builtin(arguments.scene):
+        sim = Simulation.from_scene(arguments.scene, num_worlds=arguments.num_worlds, device=device, **common)
+        return sim, {}
+    from importlib import import_module
+
+    loaded = import_module("sap_warp.scene").load_sap_scene(
+        arguments.scene, device=device, num_worlds=arguments.num_worlds
+    )
+    wanted = {name: getattr(loaded, name, None) for name in ("frames", "duration")}
+    return Simulation.from_loaded(loaded, **common), wanted
+
+
+def _count_frames(arguments: argparse.Namespace, defaults: Mapping[str, float | None], dt: float) -> int:
+    """The command line wins over the scene, and the number of steps over the duration."""
+    for frames, duration in (
+        (arguments.frames, arguments.duration),
+        (defaults.get("frames"), defaults.get("duration")),
+        (None, DEFAULT_DURATION),
+    ):
+        if frames is not None:
+            return int(frames)
+        if duration is not None:
+            return max(1, math.ceil(round(duration / dt, 6)))
+    raise AssertionError("the last pair has a duration")
+
+
+def _prepare(sim: Simulation, imported: float, built: float) -> dict[str, float]:
+    """Compile or load the kernels; returns what the time to the first step was spent on [s]."""
+    from ..cli import COMPILING
+
+    print(COMPILING, flush=True)
+    sim.prepare()
+    sim.step()
+    sim.synchronize()
+    ready = time.perf_counter()
+    sim.reset()
+    sim.statistics.clear()
+    parts = {"imports": imported - STARTED, "scene": built - imported, "kernels": ready - built}
+    return {**parts, "total": ready - STARTED}
+
+
+# The run.
+
+
+def _advance(sim: Simulation, frames: int) -> float:
+    """Take all steps; returns the time spent on them [s]."""
+    from ..cli import _progress
+
+    elapsed, done = 0.0, 0
+    chunk = 2 * max(1, frames // 40)
+    with _progress(frames) as report:
+        while done < frames:
+            count = min(chunk, frames - done)
+            start = time.perf_counter()
+            sim.step(count)
+            sim.synchronize()
+            elapsed += time.perf_counter() - start
+            done += count
+            report(done)
+    return elapsed
+
+
+def _profile(sim: Simulation, frames: int) -> dict[str, float]:
+    """Run once more from the start with the stages apart; returns the time of each [us per world-step]."""
+    from ..simulation.profile import profile_stages
+
+    sim.reset()
+    return profile_stages(sim, frames)
+
+
+# The report.
+
+
+def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str, float]) -> dict[str, Any]:
+    """All that the command reports about a run of ``frames`` steps that took ``elapsed`` seconds."""
+    worlds, counts = sim.world_count, sim.statistics
+    solver = sim.shards[0].solver.options
+    iterations = counts.iterations
+    return {
+        "scene": sim.name,
+        "device": str(sim.device),
+        "dt": sim.dt,
+        "frames": frames,
+        "num_worlds": worlds,
+        "max_rigid_contact_per_env": sim.max_rigid_contact,
+        "rigid_contact_capacity": sim.rigid_contact_max,
+        "cuda_graph": bool(sim.device.is_cuda),
+        "elapsed": elapsed,
+        "fps": frames / elapsed,
+        "realtime_ratio": frames * sim.dt / elapsed,
+        "threads": sim.threads,
+        "preset": sim.preset,
+        "line_search": solver.line_search_variant,
+        "world_steps_per_second": worlds * frames / elapsed,
+        "microseconds_per_world_step": 1e6 * elapsed / (worlds * frames),
+        "mean_contacts": counts.mean_contacts,
+        "newton_iterations": {"mean": iterations.mean, "p99": iterations.p99, "max": iterations.max},
+        "not_converged": counts.not_converged,
+        "truncated_contacts": counts.truncated_contacts,
+        "bytes_per_world": sim.byte_count / worlds,
+        "startup": dict(startup),
+    }
+
+
+_FORMATS = {
+    "dt": "{:g} s",
+    "elapsed": "{:.3f} s, stepping only",
+    "fps": "{:,.1f} steps of all worlds per second",
+    "realtime_ratio": "{:,.2f} for each world",
+    "world_steps_per_second": "{:,.0f}",
+    "microseconds_per_world_step": "{:.2f}",
+    "mean_contacts": "{:.2f} per world",
+    "bytes_per_world": "{:,.0f}",
+}
+
+
+def _print(summary: Mapping[str, Any]) -> None:
+    from ..cli import _print_summary, _print_table
+
+    rows = []
+    for key, value in summary.items():
+        if key == "newton_iterations":
+            text = f"{value['mean']:.2f} mean, {value['p99']} p99, {value['max']} max"
+        elif key == "startup":
+            parts = ", ".join(f"{name} {value[name]:.2f}" for name in ("imports", "scene", "kernels"))
+            text = f"{value['total']:.2f} s from the start of the command to the first step ({parts})"
+        elif key == "cuda_graph":
+            text = "yes" if value else "no: the graph is replayed on the CPU"
+        elif key == "stages":
+            continue
+        else:
+            text = _FORMATS.get(key, "{}").format(value)
+        rows.append((key, text))
+    _print_summary("Benchmark", rows)
+    if "stages" in summary:
+        stages = summary["stages"]
+        total = sum(stages.values())
+        lines = [(name, f"{us:.2f}", f"{100.0 * us / total:.0f} %") for name, us in stages.items()]
+        title = "Time per stage, measured apart in a second run from the same start"
+        _print_table(title, ("stage", "us per world-step", "share"), [*lines, ("sum", f"{total:.2f}", "")])
+
+
+def _write(path: Path | None, summary: Mapping[str, Any]) -> None:
+    from ..cli import _asked_by_user
+
+    if path is not None:
+        with _asked_by_user():
+            path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+        print(f"written to {path}")
+
+
+def _verdict(sim: Simulation) -> int:
+    import numpy as np
+
+    from ..cli import EXIT_DIVERGED, EXIT_OK
+
+    lost = sim.diverged
+    if lost.any():
+        which = ", ".join(map(str, np.flatnonzero(lost)[:5])) + (", ..." if lost.sum() > 5 else "")
+        print(f"sap-warp: {lost.sum()} of {len(lost)} worlds diverged: {which}", file=sys.stderr)
+        return EXIT_DIVERGED
+    return EXIT_OK
