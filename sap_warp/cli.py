@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .commands import bench
-from .scenes import BUILTIN_SCENES, DEFAULT_SCENE, UnknownSceneError, find_scene
+from .commands import bench, check, schema
+from .scene_files import UnknownSceneError
+from .scenes import BUILTIN_SCENES, DEFAULT_SCENE, find_scene
 
 if TYPE_CHECKING:
     from .compare import PresetComparison
@@ -43,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (CommandError, UnknownSceneError) as error:
         print(f"sap-warp: error: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except BrokenPipeError:  # the reader of our output has enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
     except KeyboardInterrupt:
         print("sap-warp: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -143,7 +148,8 @@ def _make_parser() -> argparse.ArgumentParser:
     explain.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
     explain.set_defaults(command=_explain)
 
-    bench.add_parser(commands)
+    for command in (bench, check, schema):
+        command.add_parser(commands)
     presets = commands.add_parser("presets", help="print what each preset chooses")
     presets.set_defaults(command=_presets)
     return parser

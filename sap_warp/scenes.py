@@ -8,16 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .scene_files import UnknownSceneError
+
 if TYPE_CHECKING:
     import newton
     import numpy as np
 
 GAP = 0.002
 """Distance between two shapes at which the collision pipeline starts to report contacts, per shape [m]."""
-
-
-class UnknownSceneError(ValueError):
-    """There is no scene of that name."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
         ),
         ("pairs that may collide", "found at run time" if pairs is None else f"{len(pairs) // worlds} per world"),
         ("contact capacity", f"{scene.max_rigid_contact} per world, {scene.rigid_contact_max} in all"),
-        ("gravity", "[" + ", ".join(f"{value:g}" for value in gravity) + "] m/s^2"),
+        ("gravity", "[" + ", ".join(f"{value + 0.0:g}" for value in gravity) + "] m/s^2"),
         ("time step", f"{1e3 * scene.dt:g} ms"),
         ("solver", ", ".join(f"{name}={value}" for name, value in scene.solver_options.items())),
         (
