@@ -404,6 +404,22 @@ def test_control_sequence_is_held_for_its_own_time():
     assert sim.joint_target_q.numpy()[0, 0] == pytest.approx(0.04)
 
 
+def test_a_sample_begins_with_the_first_step_at_or_after_its_time():
+    """Samples of 0.02 s and steps of 0.003 s: each step uses the sample of its own start time."""
+    used = []
+
+    class Sequence:
+        dt = 0.02
+
+        def write(self, control, time):
+            control.joint_target_pos.fill_(math.floor(time / 0.02 + 1e-6))
+
+    sim = make_sim(worlds=1, dt=0.003, control_sequence=Sequence())
+    sim.add_callback(lambda s: used.append(int(s.joint_target_q.numpy()[0, 0])), every=1)
+    sim.step(40)
+    assert used == [math.floor(0.003 * k / 0.02 + 1e-6) for k in range(40)]
+
+
 # Divergence.
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..model import SapControl, SapModel, SapState
+from ..model import SapControl, SapModel
 from .errors import Complaint
 from .objects import Control
 from .references import tell_nearest
@@ -82,7 +82,31 @@ class ControlSequence:
         return self.dt * self.samples["joint_target_pos"].shape[0]
 
     def apply(self, control: SapControl, dt: float) -> None:
-        """Set the targets for the step that begins now, and move the clock by ``dt`` [s]."""
+        """Set the targets for the step that begins now, and move the clock by ``dt`` [s]; can be captured."""
+        self._hold(control)
+        wp.launch(advance_time, dim=1, inputs=[dt], outputs=[self.time], device=self.time.device)
+
+    def write(self, control: SapControl, time: float) -> None:
+        """Set the clock and the targets that are in force at ``time`` [s]."""
+        self.time.fill_(time)
+        self._hold(control)
+
+    def rewind(self) -> None:
+        """Return to the start."""
+        self.time.zero_()
+
+    def set_start(self, model: SapModel) -> None:
+        """Let every world of ``model`` start from the file's initial values, with its first targets."""
+        arrays = {"joint_q": ("joint_target_pos", model.joint_q), "joint_qd": ("joint_target_vel", model.joint_qd)}
+        for name, values in self.start.items():
+            entries, array = arrays[name]
+            numbers = array.numpy()
+            numbers[self.entries[entries].numpy()] = values
+            array.assign(numbers)
+        self.rewind()
+        self._hold(SapControl(joint_target_pos=model.joint_target_q, joint_target_vel=model.joint_target_qd))
+
+    def _hold(self, control: SapControl) -> None:
         for name, samples in self.samples.items():
             entries = self.entries[name]
             wp.launch(
@@ -92,21 +116,6 @@ class ControlSequence:
                 outputs=[getattr(control, name)],
                 device=self.time.device,
             )
-        wp.launch(advance_time, dim=1, inputs=[dt], outputs=[self.time], device=self.time.device)
-
-    def rewind(self) -> None:
-        """Return to the start."""
-        self.time.zero_()
-
-    def set_start(self, state: SapState, control: SapControl) -> None:
-        """Give ``state`` the initial values of the file, and ``control`` the first targets."""
-        model_entries = {"joint_q": "joint_target_pos", "joint_qd": "joint_target_vel"}
-        for name, values in self.start.items():
-            array = getattr(state, name)
-            numbers = array.numpy()
-            numbers[self.entries[model_entries[name]].numpy()] = values
-            array.assign(numbers)
-        self.apply(control, 0.0)
 
 
 def read_control(control: Control, directory: Path | None, model: SapModel) -> ControlSequence:

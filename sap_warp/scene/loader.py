@@ -164,30 +164,25 @@ def _finalize(
     build: SceneBuild, builder: newton.ModelBuilder, worlds: int, device: Any, rigid_contact_max: int | None
 ) -> SapLoadedScene:
     scene, document = build.scene, build.document
-    parts: tuple[Any, ...] = ()
     with build.at():
-        model = builder.finalize(device)
-        state = model.state()
-        newton.eval_fk(model, model.joint_q, model.joint_qd, state)
-        model.body_q.assign(state.body_q)
-        sap_model = SapModel(model)
-        parts = (SapCollisionModel(model), sap_model, sap_model.state(), sap_model.control())
-        _note_unsupported_model(build, model)
+        sap_model = SapModel(builder.finalize(device))
+        _note_unsupported_model(build, sap_model.newton_model)
     build.stop_if_broken()
-    collision_model, sap_model, sap_state, sap_control = parts
     sequence = None
     if scene.control is not None:
         with build.at("control", "source"):
             sequence = read_control(scene.control, document.directory, sap_model)
-            sequence.set_start(sap_state, sap_control)
+            sequence.set_start(sap_model)
         build.stop_if_broken()
+    _place_bodies(sap_model.newton_model)
+    sap_state = sap_model.state()
     per_world = scene.simulation.max_rigid_contact or -(-sap_estimate_rigid_contact_max(sap_model) // worlds)
     return SapLoadedScene(
-        collision_model=collision_model,
+        collision_model=SapCollisionModel(sap_model.newton_model),
         collision_state=sap_collision_state_from_state(sap_state),
         sap_model=sap_model,
         sap_state=sap_state,
-        sap_control=sap_control,
+        sap_control=sap_model.control(),
         body_labels=list(sap_model.body_label),
         shape_labels=list(sap_model.shape_label),
         joint_labels=list(sap_model.joint_label),
@@ -204,6 +199,14 @@ def _finalize(
         control_sequence=sequence,
         unsupported_features=[str(problem) for problem in build.unsupported],
     )
+
+
+def _place_bodies(model: newton.Model) -> None:
+    """Put the bodies where the initial joint positions say."""
+    state = model.state()
+    newton.eval_fk(model, model.joint_q, model.joint_qd, state)
+    model.body_q.assign(state.body_q)
+    model.body_qd.assign(state.body_qd)
 
 
 def _default_name(document: SceneDocument) -> str:

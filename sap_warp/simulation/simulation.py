@@ -24,6 +24,9 @@ from .split import WorldShare
 from .statistics import StepStatistics
 from .views import WorldView
 
+_TIME_SLACK = 1.0e-6
+"""Fraction of a step or sample by which a time that is a product of steps may miss a sample's beginning."""
+
 
 class ControlSequence(Protocol):
     """Inputs that change with time and are held in between, such as a recorded motion."""
@@ -135,7 +138,7 @@ class Simulation:
         """Both buffers: the current state, and the one before the last step."""
         self.control = self._make_control(control)
         self._sequence = control_sequence
-        self._sequence_every = 0 if control_sequence is None else max(1, round(control_sequence.dt / self._dt))
+        self._sample_written: int | None = None
         self._starts = _world_starts(self.model)
         self.shards: tuple[Shard, ...] = tuple(
             self._make_shard(bounds, solver_options, pipeline_options or {}, rigid_contact_max, statistics)
@@ -278,8 +281,6 @@ class Simulation:
     def dt(self, value: float) -> None:
         self._time0, self._steps0 = self.time, self._steps
         self._dt = _check_dt(value)
-        if self._sequence is not None:
-            self._sequence_every = max(1, round(self._sequence.dt / self._dt))
         self._forget_graphs()
 
     _time0, _steps0 = 0.0, 0
@@ -312,8 +313,7 @@ class Simulation:
         self.prepare()
         end = self._steps + n
         while self._steps < end:
-            if self._sequence is not None and self._steps % self._sequence_every == 0:
-                self._sequence.write(self.control, self.time)
+            self._write_sequence()
             chunk = self._steps_to_next_event(end)
             self._team.run(lambda shard, chunk=chunk: shard.replay(chunk))  # type: ignore[misc]
             self._steps += chunk
@@ -363,6 +363,7 @@ class Simulation:
         if mask is None:
             self._steps = self._steps0 = 0
             self._time0 = 0.0
+            self._sample_written = None
 
     def update_bodies(self, world_mask: Any = None) -> None:
         """Make body poses and twists follow joint positions and velocities that were changed through the views."""
@@ -516,9 +517,24 @@ class Simulation:
 
     def _steps_to_next_event(self, end: int) -> int:
         periods = [callback.every for callback in self._callbacks]
+        counts = [end - self._steps, *(period - self._steps % period for period in periods)]
         if self._sequence is not None:
-            periods.append(self._sequence_every)
-        return min([end - self._steps, *(period - self._steps % period for period in periods)])
+            next_sample = (self._sample_index(self._sequence.dt) + 1) * self._sequence.dt
+            counts.append(max(1, math.ceil((next_sample - self.time) / self._dt - _TIME_SLACK)))
+        return min(counts)
+
+    def _sample_index(self, sample_dt: float) -> int:
+        """Sample of the sequence that is in force at the step that begins now."""
+        return math.floor(self.time / sample_dt + _TIME_SLACK)
+
+    def _write_sequence(self) -> None:
+        """Let the sequence set the inputs when a new sample begins; in between they are the user's to change."""
+        if self._sequence is None:
+            return
+        index = self._sample_index(self._sequence.dt)
+        if index != self._sample_written:
+            self._sequence.write(self.control, self.time)
+            self._sample_written = index
 
     def _as_mask(self, given: Any) -> wp.array:
         """Warp booleans of shape (worlds,)."""
