@@ -101,13 +101,7 @@ def check_out(git: Git, request: GitRequest, commit: str, folder: Path) -> Path:
     """
     tree = folder / "entry" / "tree"
     tree.mkdir(parents=True)
-    action = f"fetching commit {commit[:12]} of {request.repo}"
-    repository = _create(git, request, folder / "git", len(commit), work_tree=tree)
-    _fetch_commit(git, request, repository, commit, action)
-    entries = _list(git, repository, commit, action)
-    _check_asked(request, commit, entries)
-    taken = [entry for entry in entries if entry.mode != _GITLINK and request.takes(entry.path)]
-    _fetch_missing(git, repository, commit, taken, action)
+    repository, taken = _fetch(git, request, commit, folder, tree)
     action = f"checking out commit {commit[:12]} of {request.repo}"
     git.run(action, *repository, "update-index", "-z", "--index-info", stdin=b"".join(e.raw + b"\0" for e in taken))
     git.run(action, *repository, "checkout-index", "--quiet", "--all", "--force")
@@ -126,20 +120,38 @@ def _create(git: Git, request: GitRequest, folder: Path, hash_length: int, work_
     return where
 
 
-def _fetch_commit(git: Git, request: GitRequest, repository: list[str], commit: str, action: str) -> None:
-    """Fetch ``commit`` without its history and, where the server can leave them out, without file contents."""
-    fetch = [*repository, "fetch", "--progress", "--no-recurse-submodules"]
-    try:
-        git.run(action, *fetch, "--no-tags", "--depth=1", "--filter=blob:none", "origin", commit)
-    except GitFailed as error:
-        if is_git_problem(error, ("not our ref",)):
-            raise AssetSourceError(
-                f"commit {commit} does not exist in {request.repo}. Check git.rev; a commit can also vanish from a "
-                "server after its branch was rewritten."
-            ) from None
-        if not is_git_problem(error, _OLD_SERVER):
-            raise _with_advice(error, request) from None
-        git.run(action, *fetch, "origin", *_ALL)
+def _fetch(git: Git, request: GitRequest, commit: str, folder: Path, tree: Path) -> tuple[list[str], list[_TreeEntry]]:
+    """Fetch ``commit`` with the contents of the taken files, in the most sparing way the server can do.
+
+    Returns:
+        The arguments that make git use the repository, and the taken files.
+    """
+    action = f"fetching commit {commit[:12]} of {request.repo}"
+    alone = ["--no-tags", "--depth=1"]
+    plans = ([*alone, "--filter=blob:none", "origin", commit], [*alone, "origin", commit], ["origin", *_ALL])
+    for number, plan in enumerate(plans):
+        repository = _create(git, request, folder / f"git{number}", len(commit), work_tree=tree)
+        try:
+            git.run(action, *repository, "fetch", "--progress", "--no-recurse-submodules", *plan)
+            _check_commit(git, request, repository, commit, action)
+            entries = _list(git, repository, commit, action)
+            _check_asked(request, commit, entries)
+            taken = [entry for entry in entries if entry.mode != _GITLINK and request.takes(entry.path)]
+            _fetch_missing(git, repository, commit, taken, action)
+        except GitFailed as error:
+            if is_git_problem(error, ("not our ref",)):
+                raise AssetSourceError(
+                    f"commit {commit} does not exist in {request.repo}. Check git.rev; a commit can also vanish from a "
+                    "server after its branch was rewritten."
+                ) from None
+            if plan is plans[-1] or not is_git_problem(error, _OLD_SERVER):
+                raise _with_advice(error, request) from None
+        else:
+            return repository, taken
+    raise AssertionError("the last plan returns or raises")
+
+
+def _check_commit(git: Git, request: GitRequest, repository: list[str], commit: str, action: str) -> None:
     try:
         peeled = git.run(action, *repository, "rev-parse", "--verify", "--quiet", commit + "^{commit}").decode().strip()
     except GitFailed:
@@ -174,7 +186,7 @@ def _check_asked(request: GitRequest, commit: str, entries: list[_TreeEntry]) ->
     place = f"commit {commit[:12]} of {request.repo}"
     modes = {entry.path: entry.mode for entry in entries}
     folders = {folder for path in modes for folder in path.parents} - {PurePosixPath()}
-    for i, entry in enumerate(request.sparse):
+    for entry in request.sparse:
         if PurePosixPath(entry) not in modes and PurePosixPath(entry) not in folders:
             hint = suggestion(entry, sorted(map(str, folders)))
             raise AssetSourceError(f"git.sparse entry {entry!r} does not exist in {place}.{hint}")
