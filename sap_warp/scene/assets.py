@@ -15,7 +15,7 @@ from .build import SceneBuild
 from .errors import Complaint
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
-from .source_file import resolve_source
+from .source_file import check_inside, checkout_root, resolve_source
 from .urdf import prepare_urdf
 
 
@@ -89,6 +89,10 @@ def _common_arguments(asset: Any) -> dict[str, Any]:
     }
 
 
+def _root_of(asset: Any, source: Path | str) -> Path | None:
+    return None if isinstance(source, str) else checkout_root(asset.source, source)
+
+
 def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) -> None:
     if isinstance(source, str):
         raise Complaint("found a text; a USD asset needs a file")
@@ -102,6 +106,10 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         build.note_unsupported(
             ("assets", i, "source"), f"the stage is {axis}-up; assets are expected to be z-up, check how it lies"
         )
+    root = _root_of(asset, source)
+    for layer in stage.GetUsedLayers() if root is not None else ():
+        if layer.realPath:
+            check_inside(Path(layer.realPath), root)
     build.builder.add_usd(
         os.fspath(source),
         **_common_arguments(asset),
@@ -114,7 +122,8 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
 
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
-    text = prepare_urdf(source, visuals=asset.load_visual_shapes or asset.parse_visuals_as_colliders)
+    visuals = asset.load_visual_shapes or asset.parse_visuals_as_colliders
+    text = prepare_urdf(source, visuals=visuals, root_folder=_root_of(asset, source))
     build.builder.add_urdf(
         text,
         **_common_arguments(asset),
@@ -126,6 +135,13 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
 
 
 def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
+    root = _root_of(asset, source)
+
+    def resolve(folder: str | None, name: str) -> str:
+        if folder is None and not Path(name).is_absolute():
+            raise Complaint(f"the text refers to the file {name!r}; give an MJCF file, or an absolute path")
+        return str(check_inside(Path(folder or "", name).resolve(), root))
+
     build.builder.add_mjcf(
         source if isinstance(source, str) else os.fspath(source),
         **_common_arguments(asset),
@@ -135,6 +151,7 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         ignore_inertial_definitions=asset.ignore_inertial_definitions,
         ignore_names=tuple(asset.ignore_names),
         parse_sites=asset.parse_sites,
+        path_resolver=resolve,
     )
 
 
