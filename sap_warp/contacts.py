@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import newton
+import numpy as np
+import warp as wp
 
 from .views import NewtonView
 
@@ -24,6 +28,9 @@ class SapContacts(NewtonView):
         phi0 = n.(point1 - point0) - margin0 - margin1      [m], negative in penetration,
 
     where n points from shape 0 to shape 1.
+
+    If `SapCollisionPipeline` found more than the buffer holds, the rows are the deepest contacts of each world's
+    share of the room, and ``sap_dropped_by_world`` says how many each world lost.
     """
 
     _wrapped = "newton_contacts"
@@ -63,3 +70,33 @@ def newton_contacts_of(contacts: SapContacts | newton.Contacts) -> newton.Contac
     if isinstance(contacts, newton.Contacts):
         return contacts
     raise TypeError(f"contacts is a {type(contacts).__name__}; expected SapContacts or newton.Contacts.")
+
+
+_WORLDS_SHOWN = 8
+
+
+def dropped_by_world(contacts: newton.Contacts) -> wp.array | None:
+    """Contacts that each world lost when ``contacts`` last overflowed; None if the writer of the buffer did not know.
+
+    Only to be read while the buffer's counter is above its capacity. With several worlds there is one entry more, for
+    contacts of no world, world -1.
+    """
+    found: wp.array | None = getattr(contacts, "sap_dropped_by_world", None)
+    return found
+
+
+def set_dropped_by_world(contacts: Any, dropped: wp.array | None) -> None:
+    """Let ``contacts`` carry the counts to whoever reads the buffer next."""
+    contacts.sap_dropped_by_world = dropped
+
+
+def name_worlds(dropped: np.ndarray) -> str:
+    """The worlds that lost contacts, for a message: ``"world 3"`` or ``"2 worlds (1, 5)"``; empty if none did."""
+    bins = np.flatnonzero(dropped)
+    if len(bins) == 0:
+        return ""
+    names = [str(i) if i < max(len(dropped) - 1, 1) else "-1" for i in bins]
+    if len(bins) == 1:
+        return f"world {names[0]}"
+    shown = ", ".join(names[:_WORLDS_SHOWN]) + (", ..." if len(names) > _WORLDS_SHOWN else "")
+    return f"{len(bins)} worlds ({shown})"

@@ -561,7 +561,7 @@ def test_broad_phase_names():
 
 
 def test_expert_instances_come_together():
-    """One instance without the other is refused; both are used as they are."""
+    """One instance without the other is refused; both are used, and given back as they were."""
     model = ball_on_ground()
     own = newton.CollisionPipeline(model, broad_phase="explicit")
     with pytest.raises(ValueError, match="narrow_phase is not"):
@@ -688,11 +688,12 @@ def test_quaternion_convention_of_this_file():
 
 def test_kernels_compile_for_cuda(tmp_path):
     """NVRTC builds every kernel module of the package."""
-    from sap_warp.collision import capacity, cpu, normals, state
+    from sap_warp.collision import capacity, cpu, normals, selection, state
 
-    for module in (capacity, cpu, normals, state):
+    modules = (capacity, cpu, normals, selection, state)
+    for module in modules:
         wp.compile_aot_module(module, arch=[80], module_dir=tmp_path, use_ptx=True)
-    assert len(list(tmp_path.glob("*.ptx"))) == 4
+    assert len(list(tmp_path.glob("*.ptx"))) == len(modules)
 
 
 def test_unreliable_ellipsoid_pairs_are_warned_about():

@@ -8,9 +8,10 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..contacts import ContactCapacityError
+from ..contacts import ContactCapacityError, name_worlds
 from ..model import SapModel
 from .model import SapCollisionModel, newton_model_of
+from .room import ContactRoom
 
 _T = newton.GeoType
 _MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
@@ -42,6 +43,24 @@ def sap_estimate_rigid_contact_max(model: SapCollisionModel | SapModel | newton.
     return max(estimate, MIN_CAPACITY)
 
 
+def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int:
+    """Contacts that a pass must have room for, so that a full buffer can be filled with the right ones.
+
+    The estimate; but a few listed pairs without meshes and heightfields cannot have more than their manifolds, even if
+    that is less than the smallest estimate.
+
+    Args:
+        model: Whose shapes.
+        explicit_pairs: Pair list of the explicit broad phase, shape [pair_count, 2]; None if pairs are discovered.
+    """
+    estimate = sap_estimate_rigid_contact_max(model)
+    if explicit_pairs is None or len(explicit_pairs) == 0:
+        return estimate
+    kinds = model.shape_type.numpy()[explicit_pairs]
+    total = int(_contacts_per_pair(kinds).sum())
+    return estimate if np.isin(kinds, _MESH_LIKE).any() else min(total, estimate)
+
+
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
     one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
     mesh_like = np.isin(kinds, _MESH_LIKE).any(axis=1)
@@ -60,7 +79,7 @@ def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
     return int((size * (NEIGHBOURS // 2 + seen))[solid].sum())
 
 
-LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS = range(7)
+LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS, PEAK_LOST = range(8)
 
 
 @wp.kernel(enable_backward=False)
@@ -69,6 +88,8 @@ def record_need(
     pair_count_in: wp.array[wp.int32],
     triangle_count_in: wp.array[wp.int32],
     capacity: int,
+    written_in: wp.array[wp.int32],
+    room: int,
     record: wp.array[wp.int32],
 ) -> None:
     """What the collision pass needed, and the largest need so far."""
@@ -82,12 +103,14 @@ def record_need(
     if triangle_count_in.shape[0] > 0:
         record[wp.static(PEAK_TRIANGLES)] = wp.max(record[wp.static(PEAK_TRIANGLES)], triangle_count_in[0])
     record[wp.static(REDUCTION_LOSS)] = wp.max(record[wp.static(REDUCTION_LOSS)], counters_in[2])
+    record[wp.static(PEAK_LOST)] = wp.max(record[wp.static(PEAK_LOST)], written_in[0] - room)
 
 
 class CapacityRecord:
     """Keeps the need of every collision pass on the device, and reports it when the host asks."""
 
-    def __init__(self, pipeline: newton.CollisionPipeline, strict: bool):
+    def __init__(self, pipeline: newton.CollisionPipeline, strict: bool, room: ContactRoom | None):
+        """Watch the passes of ``pipeline``, which writes into ``room`` or, if there is none, the caller's buffer."""
         narrow_phase, device = pipeline.narrow_phase, pipeline.device
         self.strict = strict
         self.pair_count = pipeline.broad_phase_pair_count
@@ -95,15 +118,24 @@ class CapacityRecord:
         triangles = narrow_phase.triangle_pairs_count
         self.triangle_count = wp.empty(0, dtype=wp.int32, device=device) if triangles is None else triangles
         self.triangle_max = 0 if narrow_phase.triangle_pairs is None else narrow_phase.triangle_pairs.shape[0]
-        self.record = wp.zeros(7, dtype=wp.int32, device=device)
+        self.room = room
+        self.record = wp.zeros(8, dtype=wp.int32, device=device)
         self._warned = False
 
     def after_collide(self, contacts: newton.Contacts) -> None:
         """Record one pass: one launch, no wait."""
+        written = contacts if self.room is None else self.room.contacts
         wp.launch(
             record_need,
             dim=1,
-            inputs=[contacts.contact_counters, self.pair_count, self.triangle_count, contacts.rigid_contact_max],
+            inputs=[
+                contacts.contact_counters,
+                self.pair_count,
+                self.triangle_count,
+                contacts.rigid_contact_max,
+                written.contact_counters,
+                written.rigid_contact_max,
+            ],
             outputs=[self.record],
             device=self.record.device,
             record_tape=False,
@@ -127,14 +159,24 @@ class CapacityRecord:
     def clear(self) -> None:
         """Forget the past; a later overflow is reported again."""
         self.record.zero_()
+        if self.room is not None:
+            self.room.peak_dropped.zero_()
         self._warned = False
+
+    def _where(self, record: np.ndarray) -> str:
+        """Which worlds lost contacts, as far as it is known."""
+        worlds = "" if self.room is None else name_worlds(self.room.peak_dropped.numpy())
+        where = f", in {worlds}" if worlds else ""
+        if record[PEAK_LOST] > 0:
+            where += f"; {record[PEAK_LOST]} of them in the order they were found, whatever their world and depth"
+        return where
 
     def _problems(self, record: np.ndarray) -> list[str]:
         problems = []
         if record[PEAK_DROPPED] > 0:
             problems.append(
                 f"The contact buffer was too small: a collision pass found {record[PEAK]} contacts and dropped "
-                f"{record[PEAK_DROPPED]}. Set rigid_contact_max={record[PEAK]} or more."
+                f"{record[PEAK_DROPPED]}{self._where(record)}. Set rigid_contact_max={record[PEAK]} or more."
             )
         if record[PEAK_PAIRS] > self.pair_max:
             problems.append(

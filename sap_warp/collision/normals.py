@@ -4,6 +4,10 @@ Where two surfaces touch to within about 1e-6 m, Newton's GJK finds neither a se
 writes a normal of zero length (newton 1.7; seen for plane / convex mesh, cylinder / box and ellipsoid / box). Shapes
 that are authored just touching do this in their first step. A plane knows its normal; any other such contact is
 taken out, and the next step, in which the surfaces overlap or part, has it back.
+
+The same pass takes out rows that were never written. When a manifold of up to four points reaches over the end of the
+buffer, Newton reserves its rows and writes none of them, so the last rows of a full buffer may be those of an earlier
+pass. Newton sets ``rigid_contact_tids`` to 0 wherever it writes; the last rows are set to -1 here after every pass.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ import newton
 import warp as wp
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
+LAST_ROWS = wp.constant(8)
+"""Rows at the end of the buffer that a pass may leave unwritten though it counted them, generously."""
 CUDA_THREADS = 16384
 """Threads that share the contacts on CUDA."""
 
@@ -40,9 +46,17 @@ def mend_normals(
     normal_out: wp.array[wp.vec3],
     offset0_out: wp.array[wp.vec3],
     offset1_out: wp.array[wp.vec3],
+    tids_out: wp.array[int],
 ) -> None:
-    """Give contacts without a direction the plane's normal, or take them out (shapes -1)."""
-    for i in range(wp.tid(), wp.min(count_in[0], normal_out.shape[0]), threads):
+    """Give contacts without a direction the plane's normal, or take them out (shapes -1); take out unwritten rows."""
+    capacity = normal_out.shape[0]
+    for i in range(wp.tid(), wp.min(count_in[0], capacity), threads):
+        if count_in[0] > capacity and tids_out[i] < 0:
+            shape0_out[i] = -1
+            shape1_out[i] = -1
+            normal_out[i] = wp.vec3()
+        if i >= capacity - LAST_ROWS:
+            tids_out[i] = -1
         shape0 = shape0_out[i]
         shape1 = shape1_out[i]
         if shape0 >= 0 and shape1 >= 0 and not (wp.length_sq(normal_out[i]) > 0.5):  # also NaN
@@ -82,6 +96,7 @@ def mend_contact_normals(pipeline: newton.CollisionPipeline, body_q: wp.array, c
             contacts.rigid_contact_normal,
             contacts.rigid_contact_offset0,
             contacts.rigid_contact_offset1,
+            contacts.rigid_contact_tids,
         ],
         device=device,
         record_tape=False,

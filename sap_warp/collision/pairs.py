@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import newton
 import numpy as np
@@ -93,6 +94,33 @@ def warn_if_unreliable(model: newton.Model, explicit_pairs: np.ndarray | None) -
             "narrow phase may lose such contacts when they overlap: a capsule or a convex mesh in its place is safe.",
             RuntimeWarning,
             stacklevel=4,
+        )
+
+
+def refuse_hydroelastic_pairs(model: newton.Model, options: dict[str, Any]) -> None:
+    """Refuse what would make Newton generate hydroelastic contact: only rigid contacts are tested with the solver.
+
+    Newton does so for pairs of which both shapes have the flag, and looks for them in the model's pair list; without
+    a list it fails. A shape with the flag meets others as a rigid one.
+
+    Raises:
+        ValueError: Two such shapes may meet, or ``options`` has a hydroelastic configuration.
+    """
+    if options.get("sdf_hydroelastic_config") is not None:
+        raise ValueError("sdf_hydroelastic_config is set, but hydroelastic contact is not supported. Leave it out.")
+    if model.shape_count == 0:
+        return
+    flagged = (model.shape_flags.numpy() & int(newton.ShapeFlags.HYDROELASTIC)) != 0
+    hits = np.flatnonzero(flagged)[:2]
+    lists = [pairs for pairs in (model.shape_contact_pairs, options.get("shape_pairs_filtered")) if pairs is not None]
+    if model.shape_contact_pairs is not None:
+        pairs = np.concatenate([np.asarray(pairs.numpy()).reshape(-1, 2) for pairs in lists])
+        hits = pairs[flagged[pairs].all(axis=1)][:1].ravel()
+    if len(hits):
+        names = " and ".join(repr(model.shape_label[i]) for i in hits)
+        raise ValueError(
+            f"Shapes that may collide are hydroelastic, the first {names}. Hydroelastic contact is not supported: set "
+            "is_hydroelastic=False for rigid contact."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import warnings
 from typing import Any
@@ -10,13 +11,20 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..contacts import SapContacts, newton_contacts_of
+from ..contacts import SapContacts, newton_contacts_of, set_dropped_by_world
 from ..model import SapModel, check_array
-from .capacity import LAST, LAST_DROPPED, PEAK, CapacityRecord, sap_estimate_rigid_contact_max
-from .cpu import unpad_launches
+from .capacity import LAST, LAST_DROPPED, PEAK, CapacityRecord, contact_bound, sap_estimate_rigid_contact_max
+from .cpu import UnpaddedLaunches
 from .model import SapCollisionModel, newton_model_of
 from .normals import mend_contact_normals
-from .pairs import UnsupportedPair, describe, find_unsupported_pairs, warn_if_unreliable
+from .pairs import (
+    UnsupportedPair,
+    describe,
+    find_unsupported_pairs,
+    refuse_hydroelastic_pairs,
+    warn_if_unreliable,
+)
+from .room import ContactRoom, bin_count, contact_room
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
@@ -41,6 +49,26 @@ def sap_normalize_broad_phase_mode(mode: Any) -> str:
     if name.strip().lower() not in BROAD_PHASE_MODES:
         raise ValueError(f"broad_phase is {mode!r}; valid choices are {', '.join(map(repr, BROAD_PHASE_MODES))}.")
     return name.strip().lower()
+
+
+class _NewtonPipeline(newton.CollisionPipeline):
+    """Newton's pipeline, whose buffers may differ in size from what it was built for."""
+
+    buffer_size: int
+    """Contacts that a buffer from `contacts` can hold."""
+
+    @property
+    def rigid_contact_max(self) -> int:
+        """Contacts that a buffer from `contacts` can hold."""
+        return self.buffer_size
+
+    def contacts_for(self, size: int) -> newton.Contacts:
+        """Like `contacts`, of another size."""
+        usual, self.buffer_size = self.buffer_size, size
+        try:
+            return self.contacts()
+        finally:
+            self.buffer_size = usual
 
 
 class SapCollisionPipeline:
@@ -80,8 +108,8 @@ class SapCollisionPipeline:
             rigid_contact_max: Contacts that the buffer can hold, over all worlds; None estimates it.
             broad_phase: ``"explicit"``, ``"sap"`` or ``"nxn"``, or an instance together with ``narrow_phase``.
                 None is ``"explicit"`` if the model has precomputed pairs, else ``"sap"``.
-            narrow_phase: Expert instance, only together with an instance of a broad phase. Instances are used as they
-                are: their launches are not adapted to the CPU.
+            narrow_phase: Expert instance, only together with an instance of a broad phase. On the CPU the launches of
+                instances of Newton's own classes are adapted during a pass, those of subclasses are not.
             deterministic: Sort the contacts, so that their order does not depend on how threads were scheduled. On
                 the CPU the order is reproducible anyway.
             strict_capacity: Raise `ContactCapacityError` when the host next asks for a count, instead of one
@@ -91,7 +119,8 @@ class SapCollisionPipeline:
                 ``shape_pairs_filtered``, ``max_triangle_pairs`` or ``reduce_contacts``.
 
         Raises:
-            ValueError: An option has no valid value, or shapes may meet that no narrow phase can handle.
+            ValueError: An option has no valid value, shapes may meet that no narrow phase can handle or that are
+                hydroelastic, or an option needs a larger ``rigid_contact_max``.
             TypeError: An argument is of the wrong type.
         """
         model = newton_model_of(collision_model)
@@ -103,25 +132,46 @@ class SapCollisionPipeline:
             raise ValueError(f"unsupported_pairs is {unsupported_pairs!r}; valid choices are {choices}.")
         if rigid_contact_max is None:
             rigid_contact_max = sap_estimate_rigid_contact_max(model)
+        capacity = _check_capacity(rigid_contact_max)
         expert = _are_expert_instances(broad_phase, narrow_phase)
         mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
+        room = contact_room(capacity, contact_bound(model, _explicit_pairs(model, mode, newton_options)))
+        refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
-        self.newton_pipeline = newton.CollisionPipeline(
+        if room > capacity:
+            _refuse_options_that_need_newtons_rows(newton_options, capacity, room)
+            newton_options["requires_grad"] = False  # of the model it would mean outputs that nothing fills
+        # Sorting works on buffers of exactly the size that the pipeline was built for.
+        self.newton_pipeline = _NewtonPipeline(
             model,
-            rigid_contact_max=_check_capacity(rigid_contact_max),
+            rigid_contact_max=room if deterministic else capacity,
             broad_phase=mode,
             narrow_phase=narrow_phase,
             deterministic=deterministic,
             **newton_options,
         )
+        self.newton_pipeline.buffer_size = capacity
+        self._publish_capacity(model, capacity)
         self.unsupported_pairs = self._find_unsupported(unsupported_pairs)
-        if model.device.is_cpu and not expert:
-            unpad_launches(self.newton_pipeline)
-        self._capacity = CapacityRecord(self.newton_pipeline, strict_capacity)
+        self._room: ContactRoom | None = None
+        if room > capacity:
+            self._room = ContactRoom(model, self.newton_pipeline.contacts_for(room), capacity)
+        self._launches: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if model.device.is_cpu:
+            unpadded = UnpaddedLaunches(self.newton_pipeline)
+            if expert:
+                self._launches = unpadded
+            else:
+                unpadded.apply()
+        self._capacity = CapacityRecord(self.newton_pipeline, strict_capacity, self._room)
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
-        return SapContacts(self.newton_pipeline.contacts())
+        buffer = self.newton_pipeline.contacts()
+        if self._room is not None:
+            model = self.newton_pipeline.model
+            set_dropped_by_world(buffer, wp.zeros(bin_count(model), dtype=wp.int32, device=model.device))
+        return SapContacts(buffer)
 
     def collide(
         self, state: CollisionStateLike, contacts: SapContacts | newton.Contacts, *, dt: float | None = None
@@ -132,12 +182,12 @@ class SapCollisionPipeline:
 
         Args:
             state: Body poses.
-            contacts: A buffer from `contacts`.
+            contacts: A buffer from `contacts`, or any `newton.Contacts` of the same size.
             dt: Horizon of speculative contacts [s]; only with ``speculative_contact_gap_max``.
 
         Raises:
             TypeError: An argument is of the wrong type or precision.
-            ValueError: A length or a device does not fit the model.
+            ValueError: A length or a device does not fit the model, or ``contacts`` is of another size.
         """
         buffer = newton_contacts_of(contacts)
         view = sap_collision_state_from_state(state)
@@ -145,9 +195,22 @@ class SapCollisionPipeline:
         check_array("state", "body_q", view.body_q, (wp.transformf,), model.body_count, model.device)
         if buffer.device != model.device:
             raise ValueError(f"contacts are on '{buffer.device}'; the model is on '{model.device}'.")
+        if buffer.rigid_contact_max != self.rigid_contact_max:
+            raise ValueError(
+                f"contacts can hold {buffer.rigid_contact_max} contacts; this pipeline was built with "
+                f"rigid_contact_max={self.rigid_contact_max}. Use a buffer from its contacts()."
+            )
         view.refresh()
-        self.newton_pipeline.collide(view, buffer, dt=dt)
-        mend_contact_normals(self.newton_pipeline, view.body_q, buffer)
+        written = buffer if self._room is None else self._room.contacts
+        with self._launches:
+            self.newton_pipeline.collide(view, written, dt=dt)
+        mend_contact_normals(self.newton_pipeline, view.body_q, written)
+        if self._room is not None:
+            if buffer.clear_buffers:
+                buffer.clear(bump_generation=False)
+            self._room.select(view.body_q, buffer)
+        else:
+            set_dropped_by_world(buffer, None)
         self._capacity.after_collide(buffer)
 
     @property
@@ -195,6 +258,12 @@ class SapCollisionPipeline:
         """Set all counts to zero; a later overflow is reported again."""
         self._capacity.clear()
 
+    def _publish_capacity(self, model: newton.Model, capacity: int) -> None:
+        """Tell the model, whose contact observables follow it, the size of the buffers that the caller sees."""
+        if model.rigid_contact_max != capacity:
+            model.rigid_contact_max = capacity
+            model._contact_capacity_initialized = True  # Newton's mark of a size that came from a pipeline
+
     def _find_unsupported(self, action: str) -> list[UnsupportedPair]:
         pipeline = self.newton_pipeline
         explicit = pipeline.shape_pairs_filtered
@@ -235,6 +304,31 @@ def _choose_mode(model: newton.Model, broad_phase: Any, newton_options: dict[str
             "Pass shape_pairs_filtered, or choose 'sap' or 'nxn'."
         )
     return mode
+
+
+def _explicit_pairs(model: newton.Model, mode: Any, newton_options: dict[str, Any]) -> np.ndarray | None:
+    """The pairs that the explicit broad phase will test; None for the others."""
+    if mode != "explicit" and not isinstance(mode, newton.geometry.BroadPhaseExplicit):
+        return None
+    pairs = newton_options.get("shape_pairs_filtered")
+    pairs = model.shape_contact_pairs if pairs is None else pairs
+    return None if pairs is None else np.asarray(pairs.numpy()).reshape(-1, 2)
+
+
+def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: int, room: int) -> None:
+    """Matching and gradients refer to the rows as Newton wrote them, which a selection would move.
+
+    Raises:
+        ValueError: One of them is asked for.
+    """
+    wanted = [name for name in ("requires_grad", "contact_report") if options.get(name)]
+    if options.get("contact_matching", "disabled") != "disabled":
+        wanted.append("contact_matching")
+    if wanted:
+        raise ValueError(
+            f"{wanted[0]} needs a buffer that cannot overflow: rigid_contact_max is {capacity}, and these shapes may "
+            f"have {room} contacts. Set rigid_contact_max={room} or more, or None."
+        )
 
 
 def _check_capacity(value: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contacts import ContactCapacityError
+from ..contacts import ContactCapacityError, name_worlds
 
 _SHOWN = 8
 
@@ -44,8 +44,10 @@ class CapacityCheck:
                 f"set max_rigid_contact to {needed} or more (it is {self._limit})"
             )
         if overflow:
+            names = name_worlds(self._rows.overflow_by_world())
+            where = f" and dropped them in {names}" if names else ""
             parts.append(
-                f"the collision pipeline found {overflow} contacts more than its buffer holds; "
+                f"the collision pipeline found {overflow} contacts more than its buffer holds{where}; "
                 f"set its rigid_contact_max to {self._rows.buffer_need()} or more"
             )
         return "; ".join(parts) + "."

@@ -14,6 +14,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..contacts import dropped_by_world
 from ..precision import FP32, FP64, TYPES, Types
 from .arguments import StructArgument, StructCache
 from .block import barrier, lane
@@ -263,6 +264,7 @@ class SapContactJacobian:
         self._empty = newton.Contacts(0, 0, device=device)
         self._last_count: wp.array | None = None
         self._last_capacity = 0
+        self._last_dropped: wp.array | None = None
 
     def compute(self, boundary: Any, control: Any, contacts: Any, dt: float, block_dim: int) -> None:
         """Fill `data` and `terms`. ``contacts`` may be None."""
@@ -271,6 +273,7 @@ class SapContactJacobian:
         source = self._contact_input(contacts)
         capacity = contacts.rigid_contact_shape0.shape[0]
         self._last_count, self._last_capacity = contacts.rigid_contact_count, capacity
+        self._last_dropped = dropped_by_world(contacts)
         if capacity:
             # One thread on the CPU walks just the contacts there are; on CUDA a fixed grid strides over them.
             threads = 1 if device.is_cpu else min(capacity, 1 << 16)
@@ -308,6 +311,10 @@ class SapContactJacobian:
         if self._last_count is None:
             return 0
         return max(0, int(self._last_count.numpy()[0]) - self._last_capacity)
+
+    def overflow_by_world(self) -> np.ndarray:
+        """How that overflow is spread over worlds, as far as the writer of the buffer knows; else empty."""
+        return np.zeros(0, dtype=np.int32) if self._last_dropped is None else self._last_dropped.numpy()
 
     def buffer_need(self) -> int:
         """Contacts that the collision pipeline found in the last step, whether or not its buffer could hold them."""

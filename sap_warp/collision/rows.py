@@ -1,0 +1,71 @@
+"""What one contact is: the arrays of a `newton.Contacts` that a collision pass writes, as kernels see them."""
+
+from typing import Any
+
+import newton
+import warp as wp
+
+
+@wp.struct
+class ContactRows:
+    """The arrays of one buffer, by reference. Optional ones are empty if the buffer has none."""
+
+    counters: wp.array[wp.int32]  # rigid contacts found, soft contacts, flag of lost candidates
+    generation: wp.array[wp.int32]
+    shape0: wp.array[wp.int32]
+    shape1: wp.array[wp.int32]
+    point0: wp.array[wp.vec3f]
+    point1: wp.array[wp.vec3f]
+    offset0: wp.array[wp.vec3f]
+    offset1: wp.array[wp.vec3f]
+    normal: wp.array[wp.vec3f]
+    margin0: wp.array[wp.float32]
+    margin1: wp.array[wp.float32]
+    tids: wp.array[wp.int32]
+    stiffness: wp.array[wp.float32]
+    damping: wp.array[wp.float32]
+    friction: wp.array[wp.float32]
+    surface_velocity: wp.array[wp.vec3f]
+
+
+_OWN_NAMES = {"counters": "contact_counters", "generation": "contact_generation"}
+
+
+def row_arrays(contacts: newton.Contacts) -> dict[str, wp.array | None]:
+    """The arrays of ``contacts`` by field of `ContactRows`; None where the buffer has none."""
+    struct: Any = ContactRows
+    return {name: getattr(contacts, _OWN_NAMES.get(name, f"rigid_contact_{name}")) for name in struct.vars}
+
+
+@wp.func
+def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k: int) -> None:
+    """Contact i of ``source`` becomes contact k of ``target``. Overrides that the source lacks are zero: none."""
+    target.shape0[k] = source.shape0[i]
+    target.shape1[k] = source.shape1[i]
+    target.point0[k] = source.point0[i]
+    target.point1[k] = source.point1[i]
+    target.offset0[k] = source.offset0[i]
+    target.offset1[k] = source.offset1[i]
+    target.normal[k] = source.normal[i]
+    target.margin0[k] = source.margin0[i]
+    target.margin1[k] = source.margin1[i]
+    target.tids[k] = source.tids[i]
+    if target.stiffness.shape[0] > 0:
+        overridden = source.stiffness.shape[0] > 0
+        target.stiffness[k] = float(0.0)
+        target.damping[k] = float(0.0)
+        target.friction[k] = float(0.0)
+        if overridden:
+            target.stiffness[k] = source.stiffness[i]
+            target.damping[k] = source.damping[i]
+            target.friction[k] = source.friction[i]
+    if target.surface_velocity.shape[0] > 0 and source.surface_velocity.shape[0] > 0:
+        target.surface_velocity[k] = source.surface_velocity[i]
+
+
+@wp.func
+def take_out_row(rows: wp.ref[ContactRows], i: int) -> None:
+    """Mark contact i as none."""
+    rows.shape0[i] = -1
+    rows.shape1[i] = -1
+    rows.normal[i] = wp.vec3f()

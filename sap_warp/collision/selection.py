@@ -1,0 +1,336 @@
+"""Which contacts stay when a pass finds more than the buffer can hold.
+
+The room is shared like water between vessels: every world gets the same number of places, worlds that need fewer leave
+theirs to the others, and what cannot be divided goes to the first worlds that can use it. So a world with no more than
+its even share keeps every contact, whatever the others do. A world that must give some up keeps its deepest. Contacts
+that stay keep their order.
+
+Every contact has a key that sorts by depth and, at equal depth, by index. All keys differ, so a world's selection is
+one threshold, found by bisection; the outcome does not depend on the order in which threads come. Counts are
+integers, so neither does the shared room.
+
+The stages below take their share of the work from ``thread`` of ``threads``. On the CPU one thread runs them one after
+another in a single launch; on CUDA each is a launch.
+"""
+
+import warp as wp
+
+from ..solver.block import barrier, lane, make_block_sum
+from .rows import ContactRows, copy_row, take_out_row
+
+ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))
+"""Threshold of a world that keeps all of its contacts."""
+
+block_sum = make_block_sum(wp.int32)
+
+
+@wp.struct
+class Selection:
+    """Tables of the selection; a bin is a world, and the last bin is for contacts of no world if there are several."""
+
+    room: int  # rows of the source
+    capacity: int  # rows of the target
+    shape_world: wp.array[wp.int32]
+    shape_body: wp.array[wp.int32]
+    found: wp.array[wp.int32]  # contacts by bin; zero between passes
+    kept: wp.array[wp.int32]  # places by bin
+    listed: wp.array[wp.int32]  # length of the bin's list, 0 if it keeps everything
+    start: wp.array[wp.int32]  # where the list begins
+    filled: wp.array[wp.int32]
+    limit: wp.array[wp.uint64]  # a contact stays if its key is smaller
+    peak_dropped: wp.array[wp.int32]  # most contacts that a pass took from the bin
+    key: wp.array[wp.uint64]  # by row of the source
+    list: wp.array[wp.int32]  # rows of crowded bins
+    live: wp.array[wp.int32]  # [contacts found that are none of those taken out, end of the lists]
+    chunk: wp.array[wp.int32]  # contacts that stay, by chunk of rows
+    scratch: wp.array[wp.int32]  # one entry per lane and block
+
+
+@wp.func
+def overflows(s: wp.ref[Selection], source: wp.ref[ContactRows]) -> bool:
+    """Whether there is anything to select."""
+    return source.counters[0] > s.capacity
+
+
+@wp.func
+def bin_of(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> int:
+    """Bin of a contact; -1 if it was taken out."""
+    shape0 = source.shape0[i]
+    shape1 = source.shape1[i]
+    if shape0 < 0 or shape1 < 0:
+        return -1
+    world = wp.max(s.shape_world[shape0], s.shape_world[shape1])
+    return wp.where(world < 0, s.found.shape[0] - 1, world)
+
+
+@wp.func
+def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: wp.array[wp.transformf], i: int) -> float:
+    """phi0 of a contact [m]. Origins are subtracted first: worlds may lie far from the origin."""
+    arm = source.point1[i]
+    origin = wp.vec3f()
+    body1 = s.shape_body[source.shape1[i]]
+    if body1 >= 0:
+        arm = wp.quat_rotate(wp.transform_get_rotation(body_q[body1]), arm)
+        origin = wp.transform_get_translation(body_q[body1])
+    arm0 = source.point0[i]
+    body0 = s.shape_body[source.shape0[i]]
+    if body0 >= 0:
+        arm0 = wp.quat_rotate(wp.transform_get_rotation(body_q[body0]), arm0)
+        origin -= wp.transform_get_translation(body_q[body0])
+    return wp.dot(source.normal[i], origin + (arm - arm0)) - source.margin0[i] - source.margin1[i]
+
+
+@wp.func
+def depth_key(phi: float, i: int) -> wp.uint64:
+    """Sorts like phi, then like i; a value that is no number comes last."""
+    bits = wp.cast(phi, wp.uint32)
+    if (bits & wp.uint32(0x80000000)) != wp.uint32(0):
+        bits = ~bits
+    else:
+        bits = bits | wp.uint32(0x80000000)
+    if phi != phi:
+        bits = wp.uint32(0xFFFFFFFF)
+    return (wp.uint64(bits) << wp.uint64(32)) | wp.uint64(i)
+
+
+@wp.func
+def stays(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> bool:
+    """Whether contact i is one of those that its bin keeps."""
+    bin = bin_of(s, source, i)
+    if bin < 0:
+        return False
+    return s.key[i] < s.limit[bin]
+
+
+@wp.func
+def count_by_bin(
+    s: wp.ref[Selection],
+    source: wp.ref[ContactRows],
+    body_q: wp.array[wp.transformf],
+    thread: int,
+    threads: int,
+) -> None:
+    """Stage 1: contacts of each bin, and the key of each contact."""
+    if overflows(s, source):
+        for i in range(thread, wp.min(source.counters[0], s.room), threads):
+            bin = bin_of(s, source, i)
+            if bin >= 0:
+                wp.atomic_add(s.found, bin, 1)
+                s.key[i] = depth_key(separation(s, source, body_q, i), i)
+
+
+@wp.func
+def filled_to(s: wp.ref[Selection], level: int) -> int:
+    """Places in use if every bin got up to ``level``; all lanes of the block together."""
+    used = int(0)
+    for bin in range(lane(), s.found.shape[0], wp.block_dim()):
+        used += wp.min(s.found[bin], level)
+    return block_sum(used, s.scratch, 0)
+
+
+@wp.func
+def bins_above(s: wp.ref[Selection], level: int, end: int) -> int:
+    """Bins before ``end`` with more than ``level`` contacts; all lanes of the block together."""
+    above = int(0)
+    for bin in range(lane(), end, wp.block_dim()):
+        above += wp.where(s.found[bin] > level, 1, 0)
+    return block_sum(above, s.scratch, 0)
+
+
+@wp.func
+def share_room(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
+    """Stage 2, one block: places of each bin, and room for the lists of those that must select."""
+    if overflows(s, source):
+        bins = s.found.shape[0]
+        live = filled_to(s, s.room)
+        level = int(s.room)
+        end = int(0)  # bins before this one get one place more
+        if live > s.capacity:
+            # the highest level that the room allows
+            level = int(0)
+            high = s.capacity + 1
+            while high - level > 1:
+                middle = (level + high) // 2
+                if filled_to(s, middle) <= s.capacity:
+                    level = middle
+                else:
+                    high = middle
+            rest = s.capacity - filled_to(s, level)
+            high = bins
+            while high > end:  # the first bin at which the rest is used up
+                middle = (end + high) // 2
+                if bins_above(s, level, middle) < rest:
+                    end = middle + 1
+                else:
+                    high = middle
+        if lane() == 0:
+            s.live[0] = live
+            s.live[1] = 0
+        barrier()
+        for bin in range(lane(), bins, wp.block_dim()):
+            found = s.found[bin]
+            kept = wp.min(found, level)
+            if found > level and bin < end:
+                kept += 1
+            s.kept[bin] = kept
+            s.listed[bin] = 0
+            s.limit[bin] = ALL
+            if found > kept:
+                s.listed[bin] = found
+                s.start[bin] = wp.atomic_add(s.live, 1, found)
+                s.filled[bin] = 0
+            dropped_out[bin] = found - kept
+            s.peak_dropped[bin] = wp.max(s.peak_dropped[bin], found - kept)
+            s.found[bin] = 0
+        barrier()
+
+
+@wp.func
+def list_crowded(s: wp.ref[Selection], source: wp.ref[ContactRows], thread: int, threads: int) -> None:
+    """Stage 3: the rows of every bin that must select, in any order."""
+    if overflows(s, source):
+        for i in range(thread, wp.min(source.counters[0], s.room), threads):
+            bin = bin_of(s, source, i)
+            if bin >= 0:
+                if s.listed[bin] > 0:
+                    s.list[s.start[bin] + wp.atomic_add(s.filled, bin, 1)] = i
+
+
+@wp.func
+def find_limits(s: wp.ref[Selection], source: wp.ref[ContactRows], block: int, blocks: int) -> None:
+    """Stage 4, a block per bin: the key below which as many contacts lie as there are places."""
+    if overflows(s, source):
+        for bin in range(block, s.found.shape[0], blocks):
+            if s.listed[bin] > 0:
+                first = s.start[bin]
+                places = s.kept[bin]
+                low = wp.uint64(0)
+                high = wp.uint64(ALL)
+                limit = wp.uint64(0)
+                below = int(0)
+                while below != places:
+                    limit = low + ((high - low) >> wp.uint64(1))
+                    below = int(0)
+                    for j in range(first + lane(), first + s.listed[bin], wp.block_dim()):
+                        below += wp.where(s.key[s.list[j]] < limit, 1, 0)
+                    below = block_sum(below, s.scratch, block)
+                    if below < places:
+                        low = limit
+                    else:
+                        high = limit
+                if lane() == 0:
+                    s.limit[bin] = limit
+
+
+@wp.func
+def count_chunk(s: wp.ref[Selection], source: wp.ref[ContactRows], chunk: int, chunks: int) -> None:
+    """Stage 5: contacts that stay, in a chunk of adjacent rows."""
+    if overflows(s, source):
+        rows = wp.min(source.counters[0], s.room)
+        size = (rows + chunks - 1) // chunks
+        count = int(0)
+        for i in range(chunk * size, wp.min((chunk + 1) * size, rows)):
+            if stays(s, source, i):
+                count += 1
+        s.chunk[chunk] = count
+
+
+@wp.func
+def write_rows(
+    s: wp.ref[Selection],
+    source: wp.ref[ContactRows],
+    thread: int,
+    threads: int,
+    chunks: int,
+    target: wp.ref[ContactRows],
+) -> None:
+    """Stage 6: the rows that stay, in their old order, and the counters."""
+    found = source.counters[0]
+    rows = wp.min(found, s.room)
+    if not overflows(s, source):
+        for i in range(thread, found, threads):
+            copy_row(source, i, target, i)
+    else:
+        if thread < chunks:
+            size = (rows + chunks - 1) // chunks
+            k = int(0)
+            for before in range(thread):
+                k += s.chunk[before]
+            for i in range(thread * size, wp.min((thread + 1) * size, rows)):
+                if stays(s, source, i):
+                    copy_row(source, i, target, k)
+                    k += 1
+        found = s.live[0] + found - rows
+        # only if rows were lost before the selection: places that nothing is left for
+        for k in range(wp.min(s.live[0], s.capacity) + thread, wp.min(found, s.capacity), threads):
+            take_out_row(target, k)
+    if thread == 0:
+        target.counters[0] = found
+        target.counters[1] = 0
+        target.counters[2] = source.counters[2]
+        # Newton's counter of passes wraps to zero and never shows its reserved -1
+        target.generation[0] = wp.where(target.generation[0] == 2147483647, 0, target.generation[0] + 1)
+
+
+@wp.kernel(enable_backward=False)
+def select_serially(
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    body_q: wp.array[wp.transformf],
+    target: wp.array[ContactRows],
+    dropped_out: wp.array[wp.int32],
+) -> None:
+    """All stages, for a single thread."""
+    count_by_bin(selection[0], source[0], body_q, 0, 1)
+    share_room(selection[0], source[0], dropped_out)
+    list_crowded(selection[0], source[0], 0, 1)
+    find_limits(selection[0], source[0], 0, 1)
+    count_chunk(selection[0], source[0], 0, 1)
+    write_rows(selection[0], source[0], 0, 1, 1, target[0])
+
+
+@wp.kernel(enable_backward=False)
+def stage_count(
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    body_q: wp.array[wp.transformf],
+    threads: int,
+) -> None:
+    """Stage 1 alone."""
+    count_by_bin(selection[0], source[0], body_q, wp.tid(), threads)
+
+
+@wp.kernel(enable_backward=False)
+def stage_share(selection: wp.array[Selection], source: wp.array[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
+    """Stage 2 alone."""
+    share_room(selection[0], source[0], dropped_out)
+
+
+@wp.kernel(enable_backward=False)
+def stage_list(selection: wp.array[Selection], source: wp.array[ContactRows], threads: int) -> None:
+    """Stage 3 alone."""
+    list_crowded(selection[0], source[0], wp.tid(), threads)
+
+
+@wp.kernel(enable_backward=False)
+def stage_limits(selection: wp.array[Selection], source: wp.array[ContactRows], blocks: int) -> None:
+    """Stage 4 alone."""
+    find_limits(selection[0], source[0], wp.tid() // wp.block_dim(), blocks)
+
+
+@wp.kernel(enable_backward=False)
+def stage_chunks(selection: wp.array[Selection], source: wp.array[ContactRows], chunks: int) -> None:
+    """Stage 5 alone."""
+    count_chunk(selection[0], source[0], wp.tid(), chunks)
+
+
+@wp.kernel(enable_backward=False)
+def stage_write(
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    threads: int,
+    chunks: int,
+    target: wp.array[ContactRows],
+) -> None:
+    """Stage 6 alone."""
+    write_rows(selection[0], source[0], wp.tid(), threads, chunks, target[0])
