@@ -23,13 +23,15 @@ from typing import Any, Protocol
 
 import mujoco
 import mujoco.rollout
+import newton.examples
 import numpy as np
 import warp as wp
 from rich.console import Console
 from rich.table import Table
 
 import sap_warp
-from sap_warp.scenes import SceneRun, build_scene, humanoid_path, randomize_start
+from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.simulation import Simulation
 from sap_warp.simulation.profile import profile_stages
 from sap_warp.solver.options import LINE_SEARCHES, PRESETS
 
@@ -67,21 +69,29 @@ class SapEngine:
 
     def __init__(self, scene: str, worlds: int, preset: str, line_search: str = "monotone_decay", count: bool = False):
         model, built = build_scene(scene, worlds, "cpu")
-        randomize_start(model, built, SEED)
+        randomize_start(model, SEED)
         self.name = f"SAP Warp {preset}" + ("" if line_search == "monotone_decay" else f" {line_search}")
-        self.run = SceneRun(model, built, preset=preset, count=count, line_search_variant=line_search)
+        self.scene = scene
+        options = {"contact_preset_variant": preset, "line_search_variant": line_search}
+        self.run = Simulation.from_loaded(built, statistics=count, **options)
+        self.restart()
         self.run.prepare()
 
+    @property
+    def dt(self) -> float:
+        return self.run.dt
+
     def restart(self) -> None:
-        self.run.restart()
+        self.run.reset()
+        self.run.statistics.clear()
 
     def settle(self) -> None:
-        self.run.restart()
-        self.advance(_steps(SETTLE_SECONDS[self.run.scene.name], self.run.dt))
+        self.restart()
+        self.advance(_steps(SETTLE_SECONDS[self.scene], self.run.dt))
         self.run.statistics.clear()
 
     def advance(self, steps: int) -> None:
-        self.run.advance(steps // 2)
+        self.run.step(steps)
         self.run.synchronize()
 
     def median_height(self) -> float:
@@ -145,7 +155,7 @@ def _mujoco_cube() -> Any:
 
 def _mujoco_humanoid() -> Any:
     """Newton's file, where the humanoid touches only the floor as in our scene, and without sensors."""
-    spec = mujoco.MjSpec.from_file(humanoid_path())
+    spec = mujoco.MjSpec.from_file(newton.examples.get_asset("nv_humanoid.xml"))
     for sensor in list(spec.sensors):  # SAP Warp computes none; one of them names a site that does not exist
         spec.delete(sensor)
     model = spec.compile()
@@ -269,7 +279,7 @@ def time_stages(scene: str, worlds: int, preset: str, repeats: int) -> dict[str,
     count = 2 * max(5, 10000 // worlds)
     samples: dict[str, list[float]] = {}
     for _ in range(repeats):
-        times = profile_stages(engine.run.sim, count)
+        times = profile_stages(engine.run, count)
         start = time.process_time()
         engine.advance(count)
         times["whole step"] = 1e6 * (time.process_time() - start) / (count * worlds)

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import newton
 import numpy as np
 
-from .scenes import SceneRun, build_scene, randomize_start
+from .scenes import build_scene, randomize_start
+from .simulation import Simulation
 from .solver import SolverSAP, SolveStatus
 from .solver.layout import FLOATING_JOINTS, SCALAR_JOINTS
 
@@ -77,7 +79,7 @@ class PresetComparison:
 
 
 def compare_presets(
-    scene: str,
+    scene: str | Path,
     *,
     steps: int = 400,
     every: int = 10,
@@ -88,10 +90,10 @@ def compare_presets(
     solver_options: Mapping[str, Any] = TIGHT_TOLERANCES,
     report: Callable[[int], None] | None = None,
 ) -> PresetComparison:
-    """Run the experiment on a built-in scene.
+    """Run the experiment on a scene.
 
     Args:
-        scene: A key of `BUILTIN_SCENES`.
+        scene: A scene file, or the name of a shipped scene.
         steps: Length of the run; the last state is sampled too if ``every`` divides it.
         every: Compare at every so many steps, the first time at step ``every``.
         num_worlds: Worlds, each from its own random pose.
@@ -106,28 +108,30 @@ def compare_presets(
     """
     if every > steps:
         raise ValueError(f"every is {every} and steps is {steps}: no state would be sampled.")
-    model, built = build_scene(scene, num_worlds, device)
-    randomize_start(model, built, seed)
-    run = SceneRun(model, built, dt, REFERENCE, **solver_options)
+    model, built = build_scene(str(scene), num_worlds, device)
+    randomize_start(model, seed)
+    built.sap_state = built.sap_model.state()
+    options = {"contact_preset_variant": REFERENCE, **solver_options}
+    sim = Simulation.from_loaded(built, dt=dt, **options)
+    run = sim.shards[0]
     capacity = built.max_rigid_contact
     others = [
         SolverSAP(model, contact_preset_variant=name, max_rigid_contact=capacity, **solver_options) for name in OTHERS
     ]
-    run.restart()
 
     reference, differences = [], [[] for _ in OTHERS]  # type: ignore[var-annotated]
     with_contact = not_converged = 0
-    scratch = model.state()
+    scratch = built.sap_model.state()
     for step in range(1, steps + 1):
         source = (step - 1) % 2
-        run.step(source)
+        run.launch(source, sim.dt)
         if step % every == 0:
             velocity = _velocity(run.solver)
             reference.append(velocity)
             with_contact += int(np.count_nonzero(run.solver.contact_jacobian.contact_count.numpy()))
             not_converged += int(np.count_nonzero(run.solver.status != SolveStatus.CONVERGED))
             for solver, found in zip(others, differences, strict=True):
-                solver.step(run.states[source], scratch, None, run.contacts, run.dt)
+                solver.step(run.states[source], scratch, run.control, run.contacts, sim.dt)
                 found.append(_velocity(solver) - velocity)
                 not_converged += int(np.count_nonzero(solver.status != SolveStatus.CONVERGED))
         if report is not None:
@@ -136,8 +140,8 @@ def compare_presets(
     angular = _angular_dofs(model)
     precision, other = (_delta(np.array(d), angular, num_worlds, scale) for d in differences)
     return PresetComparison(
-        scene=scene,
-        dt=run.dt,
+        scene=built.name,
+        dt=sim.dt,
         steps=steps,
         num_worlds=num_worlds,
         samples=len(reference) * num_worlds,

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 SCENE_SUFFIXES = (".yaml", ".yml", ".json")
+SHORT_NAMES = {"cube": "free_cube", "stack": "box_stack", "pendulum": "double_pendulum"}
+"""Other names of shipped scenes."""
 _HERE = Path(__file__).resolve().parent
 
 
@@ -45,8 +47,8 @@ def find_scene_file(name: str) -> Path:
         hint = f" There is a shipped scene of that name: {shipped.stem!r}." if shipped else ""
         raise UnknownSceneError(f"there is no scene file {name!r}.{hint}")
     scenes = shipped_scenes()
-    if name in scenes:
-        return scenes[name]
-    near = difflib.get_close_matches(name.lower(), scenes, n=1, cutoff=0.5)
+    if SHORT_NAMES.get(name, name) in scenes:
+        return scenes[SHORT_NAMES.get(name, name)]
+    near = difflib.get_close_matches(name.lower(), [*scenes, *SHORT_NAMES], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownSceneError(f"unknown scene {name!r}.{hint} Give a YAML or JSON file, or one of: {', '.join(scenes)}.")

@@ -5,13 +5,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+import yaml
 
-from sap_warp import SapModel, cli
+from sap_warp import cli
 from sap_warp.commands import bench
-from sap_warp.scenes import build_scene
+from sap_warp.commands.common import EXIT_DIVERGED
+from sap_warp.scene_files import find_scene_file
 from sap_warp.simulation.profile import STAGES
 
 ROOT = Path(__file__).parent.parent
@@ -55,8 +56,8 @@ def test_summary_reports_what_was_run(capsys, tmp_path):
     assert list(result)[: len(KEYS)] == KEYS
     assert OUR_KEYS <= set(result)
     assert set(result) <= set(read_summary(out))
-    assert (result["scene"], result["device"], result["dt"], result["frames"]) == ("cube", "cpu", 0.005, 41)
-    assert (result["num_worlds"], result["max_rigid_contact_per_env"], result["rigid_contact_capacity"]) == (3, 16, 48)
+    assert (result["scene"], result["device"], result["dt"], result["frames"]) == ("free_cube", "cpu", 0.005, 41)
+    assert (result["num_worlds"], result["max_rigid_contact_per_env"], result["rigid_contact_capacity"]) == (3, 8, 24)
     assert result["cuda_graph"] is False
     assert result["fps"] == pytest.approx(41 / result["elapsed"])
     assert result["realtime_ratio"] == pytest.approx(41 * 0.005 / result["elapsed"])
@@ -100,37 +101,21 @@ def test_profile_and_threads(capsys, tmp_path):
         ({"frames": 30, "duration": None}, [], 30),
         ({"frames": None, "duration": 0.06}, [], 20),
         ({"frames": None, "duration": None}, ["--frames", "7"], 7),
-        ({"frames": 30, "duration": 9.0}, ["--duration", "0.03"], 10),
+        ({"frames": 30, "duration": None}, ["--duration", "0.03"], 10),
     ],
 )
-def test_scene_file_gives_the_defaults(capsys, tmp_path, monkeypatch, wanted, given, frames):
-    """Steps, dt, worlds and capacity come from the loaded scene; the command line wins."""
-    model, _ = build_scene("cube", 2, "cpu")
-    sap_model = SapModel(model)
-    asked = {}
-
-    def load_sap_scene(scene, **options):
-        asked.update(options, scene=scene)
-        return SimpleNamespace(
-            sap_model=sap_model,
-            sap_state=sap_model.state(),
-            sap_control=sap_model.control(),
-            dt=0.003,
-            name="from a file",
-            max_rigid_contact=24,
-            solver_options={"line_search_variant": "armijo_decay"},
-            control_sequence=None,
-            **wanted,
-        )
-
-    monkeypatch.setitem(sys.modules, "sap_warp.scene", SimpleNamespace(load_sap_scene=load_sap_scene))
-    file, target = tmp_path / "scene.yaml", tmp_path / "bench.json"
-    file.write_text("schema_version: 1\n")
+def test_scene_file_gives_the_defaults(capsys, tmp_path, wanted, given, frames):
+    """Steps, dt, worlds and capacity come from the scene file; the command line wins."""
+    scene = yaml.safe_load(find_scene_file("cube").read_text(encoding="utf-8"))
+    length = {name: value for name, value in wanted.items() if value is not None}
+    solver = {"line_search_variant": "armijo_decay"}
+    scene["simulation"] = {"dt": 0.003, "num_worlds": 2, "max_rigid_contact": 24, "solver": solver, **length}
+    file, target = tmp_path / "from_a_file.yaml", tmp_path / "bench.json"
+    file.write_text(yaml.safe_dump({**scene, "name": "from a file"}), encoding="utf-8")
     code, _, _ = run(capsys, "--scene", str(file), *given, "--device", "cpu", "--json", str(target))
     assert code == 0
     result = json.loads(target.read_text())
-    assert asked["scene"] == str(file) and asked["num_worlds"] is None
-    assert (result["scene"], result["frames"], result["dt"]) == ("from a file", frames, 0.003)
+    assert (result["scene"], result["frames"], result["dt"], result["num_worlds"]) == ("from a file", frames, 0.003, 2)
     assert (result["max_rigid_contact_per_env"], result["rigid_contact_capacity"]) == (24, 48)
     assert result["line_search"] == "armijo_decay"
 
@@ -139,7 +124,7 @@ def test_scene_file_gives_the_defaults(capsys, tmp_path, monkeypatch, wanted, gi
     "arguments, message",
     [
         (["--scene", "humanoyd"], "Did you mean 'humanoid'"),
-        (["--scene", "none.yaml"], "no scene file none.yaml"),
+        (["--scene", "none.yaml"], "no scene file 'none.yaml'"),
         (["--frames", "0"], "whole number of at least 1"),
         (["--frames", "5", "--duration", "1"], "give one of them"),
         (["--dt", "0"], "positive number of seconds"),
@@ -168,7 +153,7 @@ def test_a_diverged_world_makes_the_command_fail(capsys, monkeypatch):
 
     monkeypatch.setattr(bench, "_advance", poison)
     code, _, err = run(capsys, "--scene", "cube", "--num-worlds", "3", "--frames", "4", "--device", "cpu")
-    assert code == cli.EXIT_DIVERGED
+    assert code == EXIT_DIVERGED
     assert "1 of 3 worlds diverged: 1" in err
 
 

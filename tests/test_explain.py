@@ -373,14 +373,14 @@ def test_a_box_on_a_box_carries_its_own_weight():
 def test_the_load_of_a_mechanism():
     """A floating robot stands with all its mass, a hanging link is taken alone, parts of one robot too."""
     humanoid, _ = build_scene("humanoid", 1, "cpu")
-    foot = explain_contact(humanoid, "right_right_foot", "ground_plane", dt=H)
+    foot = explain_contact(humanoid, "right_right_foot", "DEFAULT_GROUND", dt=H)
     assert foot.load_mass == pytest.approx(float(humanoid.body_mass.numpy().sum()), rel=1e-6)
     assert "all 13 bodies" in foot.load and foot.contacts == 2
     hands = explain_contact(humanoid, "right_hand", "left_hand", dt=H, options=DRAKE)
     assert "both shapes belong to one mechanism" in hands.load
     assert hands.weight_mode == "body_inertia" and any("mass matrix" in note for note in hands.notes)
     pendulum, _ = build_scene("pendulum", 1, "cpu")
-    link = explain_contact(pendulum, "lower", "ground_plane", dt=H)
+    link = explain_contact(pendulum, "lower", "DEFAULT_GROUND", dt=H)
     assert link.load_mass == pytest.approx(float(pendulum.body_mass.numpy()[1]))
 
 
@@ -411,10 +411,11 @@ def run_command(capsys, *arguments):
 def test_the_command_prints_the_explanation_and_writes_it(tmp_path, capsys):
     target = tmp_path / "pair.json"
     options = ("--device", "cpu", "--dt", "0.05", "--preset", "drake", "--json", str(target))
-    code, out, _ = run_command(capsys, "cube", "cube", "ground_plane", *options)
+    code, out, _ = run_command(capsys, "cube", "cube", "DEFAULT_GROUND", *options)
     assert code == 0
-    model, _ = build_scene("cube", 1, "cpu")
-    expected = explain_contact(model, 0, 1, dt=0.05, options=DRAKE, source="cube")
+    model, scene = build_scene("cube", 1, "cpu")
+    told = scene.provenance
+    expected = explain_contact(model, 0, 1, dt=0.05, options=DRAKE, source="free_cube", provenance=told)
     assert out == f"{expected}\nwritten to {target}\n"
     assert json.loads(target.read_text()) == expected.as_dict()
     assert expected.regime == "near-rigid"
@@ -426,20 +427,20 @@ def test_the_command_lists_shapes(capsys):
     assert [line.split() for line in out.splitlines()[2:]] == [
         ["0", "shape_0", "capsule", "upper"],
         ["1", "shape_1", "capsule", "lower"],
-        ["2", "ground_plane", "plane", "(world)"],
+        ["2", "DEFAULT_GROUND", "plane", "(world)"],
     ]
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["cubes", "cube", "ground_plane"], "Did you mean 'cube'"),
+        (["cubes", "cube", "DEFAULT_GROUND"], "Did you mean 'cube'"),
         (["cube", "cube"], "explain takes two shapes"),
-        (["cube", "cube", "grond"], "Did you mean 'ground_plane'"),
-        (["stack", "shape", "ground_plane"], "'shape' fits 10 shapes"),
+        (["cube", "cube", "DEFAULT_GROND"], "Did you mean 'DEFAULT_GROUND'"),
+        (["stack", "shape", "DEFAULT_GROUND"], "'shape' fits 10 shapes"),
         (["cube", "cube", "shape_0"], "are the same shape"),
-        (["cube", "cube", "ground_plane", "--preset", "drake2"], "valid choices are approx32"),
-        (["cube", "cube", "ground_plane", "--dt", "0"], "positive number of seconds"),
+        (["cube", "cube", "DEFAULT_GROUND", "--preset", "drake2"], "valid choices are approx32"),
+        (["cube", "cube", "DEFAULT_GROUND", "--dt", "0"], "positive number of seconds"),
         (["cube", "--json", "x.json"], "needs two shapes"),
     ],
 )

@@ -2,8 +2,6 @@
 
 import gc
 import math
-import sys
-from types import SimpleNamespace
 
 import newton
 import numpy as np
@@ -12,18 +10,20 @@ import warp as wp
 
 import sap_warp
 from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolverSAP, SolveStatus, ThreadsError
-from sap_warp.scenes import GAP, UnknownSceneError, build_scene, randomize_start
+from sap_warp.scene_files import UnknownSceneError
+from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation.profile import STAGES, profile_stages
 from sap_warp.simulation.split import WorldShare
 
 WORLDS = 5
+GAP = 0.002
 STATE_ARRAYS = ("joint_q", "joint_qd", "body_q", "body_qd")
 
 
 def make_sim(name="cube", worlds=WORLDS, seed=0, **options):
-    """A built-in scene with every world in its own random pose."""
+    """A shipped scene with every world in its own random pose."""
     model, scene = build_scene(name, worlds, "cpu")
-    randomize_start(model, scene, seed)
+    randomize_start(model, seed)
     options = {"dt": scene.dt, "max_rigid_contact": scene.max_rigid_contact, "name": name, **options}
     return Simulation(model, **options)
 
@@ -546,42 +546,25 @@ def test_an_exception_in_a_thread_is_raised(monkeypatch):
 def test_from_scene_takes_the_scene_s_settings_unless_told():
     """Time step and capacity come from the scene; arguments win."""
     sim = Simulation.from_scene("cube", num_worlds=3, device="cpu")
-    assert (sim.world_count, sim.dt, sim.max_rigid_contact, sim.rigid_contact_max) == (3, 0.005, 16, 48)
-    assert repr(sim) == "<Simulation cube: 3 worlds of 6 dofs on cpu, 1 thread, dt 5 ms, at 0 s>"
-    other = Simulation.from_scene("cube", device="cpu", dt=0.002, max_rigid_contact=8, line_search_variant="exact_root")
-    assert (other.world_count, other.dt, other.rigid_contact_max) == (1, 0.002, 8)
+    assert (sim.world_count, sim.dt, sim.max_rigid_contact, sim.rigid_contact_max) == (3, 0.005, 8, 24)
+    assert repr(sim) == "<Simulation free_cube: 3 worlds of 6 dofs on cpu, 1 thread, dt 5 ms, at 0 s>"
+    other = Simulation.from_scene(
+        "cube", device="cpu", dt=0.002, max_rigid_contact=16, line_search_variant="exact_root"
+    )
+    assert (other.world_count, other.dt, other.rigid_contact_max) == (1, 0.002, 16)
     assert other.solver.options.line_search_variant == "exact_root"
     with pytest.raises(UnknownSceneError, match="Did you mean 'cube'"):
         Simulation.from_scene("cubes")
 
 
-@pytest.mark.parametrize("source", ["scene.yaml", {"name": "mapping"}])
-def test_from_scene_uses_what_the_loader_returns(monkeypatch, source):
+def test_from_loaded_takes_over_what_the_loader_returns():
     """State, control, time step, capacity and solver options of a loaded scene are taken over; arguments win."""
-    model, _ = build_scene("cube", 2, "cpu")
-    sap_model = SapModel(model)
-    state, control = sap_model.state(), sap_model.control()
-    state.joint_q.assign(np.tile([0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0], 2))
-    control.joint_f.fill_(0.5)
-    asked = {}
-
-    def load_sap_scene(scene, **options):
-        asked.update(options, scene=scene)
-        return SimpleNamespace(
-            sap_model=sap_model,
-            sap_state=state,
-            sap_control=control,
-            dt=0.003,
-            name="loaded",
-            max_rigid_contact=12,
-            solver_options={"contact_preset_variant": "approx64", "max_iterations": 50},
-            control_sequence=None,
-        )
-
-    monkeypatch.setitem(sys.modules, "sap_warp.scene", SimpleNamespace(load_sap_scene=load_sap_scene))
-    sim = Simulation.from_scene(source, num_worlds=2, device="cpu", strict=True, max_iterations=60)
-    assert asked == {"scene": source, "num_worlds": 2, "device": "cpu", "strict": True}
-    assert (sim.name, sim.dt, sim.max_rigid_contact, sim.preset) == ("loaded", 0.003, 12, "approx64")
+    _, scene = build_scene("cube", 2, "cpu")
+    scene.sap_state.joint_q.assign(np.tile([0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0], 2))
+    scene.sap_control.joint_f.fill_(0.5)
+    scene.solver_options.update(contact_preset_variant="approx64", max_iterations=50)
+    sim = Simulation.from_loaded(scene, max_iterations=60)
+    assert (sim.name, sim.dt, sim.max_rigid_contact, sim.preset) == ("free_cube", 0.005, 8, "approx64")
     assert sim.solver.options.max_iterations == 60
     assert sim.joint_q.numpy()[1, 2] == 2.0
     assert (sim.joint_f.numpy() == 0.5).all()

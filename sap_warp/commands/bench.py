@@ -5,13 +5,27 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scenes import BUILTIN_SCENES, DEFAULT_SCENE
+from ..scene_files import find_scene_file
+from .common import (
+    COMPILING,
+    DEFAULT_SCENE,
+    CommandError,
+    asked_by_user,
+    check_target,
+    find_device,
+    positive_int,
+    positive_seconds,
+    print_summary,
+    print_table,
+    scene_listing,
+    show_progress,
+)
+from .run import verdict
 
 if TYPE_CHECKING:
     from ..simulation import Simulation
@@ -24,25 +38,17 @@ DEFAULT_DURATION = 4.0
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    from ..cli import _positive_int, _positive_seconds
-
-    listing = "built-in scenes:\n" + "\n".join(f"  {s.name:<10} {s.summary}" for s in BUILTIN_SCENES.values())
-    parser = commands.add_parser(
-        "bench",
-        help="measure how fast a scene runs",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=listing,
-    )
+    parser = commands.add_parser("bench", help="measure how fast a scene runs", **scene_listing())
     add = parser.add_argument
-    add("--scene", default=DEFAULT_SCENE, help="name of a built-in scene or path of a file (default: %(default)s)")
-    add("--duration", type=_positive_seconds, metavar="S", help="simulated time [s] (default: the scene's, or 4)")
-    add("--frames", type=_positive_int, metavar="N", help="steps, instead of --duration")
-    add("--dt", type=_positive_seconds, metavar="S", help="time step [s] (default: the scene's)")
-    add("--num-worlds", type=_positive_int, metavar="N", help="worlds (default: the scene's)")
+    add("--scene", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
+    add("--duration", type=positive_seconds, metavar="S", help="simulated time [s] (default: the scene's, or 4)")
+    add("--frames", type=positive_int, metavar="N", help="steps, instead of --duration")
+    add("--dt", type=positive_seconds, metavar="S", help="time step [s] (default: the scene's)")
+    add("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the scene's)")
     add("--device", metavar="D", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
     add("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
     add("--line-search", metavar="L", help="monotone_decay, armijo_decay or exact_root (default: the scene's)")
-    add("--threads", type=_positive_int, default=1, metavar="N", help="CPU threads (default: %(default)s)")
+    add("--threads", type=positive_int, default=1, metavar="N", help="CPU threads (default: %(default)s)")
     add("--profile", action="store_true", help="also measure the time of each stage")
     add("--json", type=Path, metavar="FILE", help="also write the summary to FILE")
     parser.set_defaults(command=run)
@@ -50,17 +56,15 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
-    from ..cli import CommandError, _asked_by_user, _check_target, _find_device
-
     if arguments.frames is not None and arguments.duration is not None:
         raise CommandError("--frames and --duration say the same thing; give one of them.")
-    _check_target(arguments.json)
-    _check_scene(arguments.scene)
+    check_target(arguments.json)
+    file = find_scene_file(arguments.scene)  # fails before the slow imports
     options = _solver_options(arguments)
-    device = _find_device(arguments.device)
+    device = find_device(arguments.device)
     imported = time.perf_counter()
-    with _asked_by_user():
-        sim, defaults = _build(arguments, device, options)
+    with asked_by_user():
+        sim, defaults = _build(arguments, file, device, options)
     built = time.perf_counter()
     with sim:
         frames = _count_frames(arguments, defaults, sim.dt)
@@ -74,55 +78,33 @@ def run(arguments: argparse.Namespace) -> int:
             summary["stages"] = _profile(sim, frames)
         _print(summary)
         _write(arguments.json, summary)
-        return _verdict(sim)
+        return verdict(sim)
 
 
 # Before the run.
 
 
-def _check_scene(scene: str) -> None:
-    """Complain about a scene that does not exist before anything slow is loaded."""
-    from ..cli import CommandError
-    from ..scenes import find_scene
-
-    path = Path(scene)
-    if path.suffix.lower() in (".yaml", ".yml", ".json"):
-        if not path.is_file():
-            raise CommandError(f"there is no scene file {scene}.")
-    elif not path.is_file():
-        find_scene(scene)
-
-
 def _solver_options(arguments: argparse.Namespace) -> dict[str, str]:
     """Options given on the command line, checked."""
-    from ..cli import _asked_by_user
     from ..solver.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
     options = {name: value for name, value in given.items() if value is not None}
-    with _asked_by_user():
+    with asked_by_user():
         expand_options(**options)
     return options
 
 
 def _build(
-    arguments: argparse.Namespace, device: Any, options: Mapping[str, Any]
+    arguments: argparse.Namespace, file: Path, device: Any, options: Mapping[str, Any]
 ) -> tuple[Simulation, Mapping[str, float | None]]:
     """The simulation, and how long the scene itself wants to run: ``frames`` or ``duration``, if it says so."""
+    from ..scene import load_sap_scene
     from ..simulation import Simulation
-    from ..simulation.simulation import is_builtin
 
-    common = {"dt": arguments.dt, "threads": arguments.threads, **options}
-    if is_builtin(arguments.scene):
-        sim = Simulation.from_scene(arguments.scene, num_worlds=arguments.num_worlds, device=device, **common)
-        return sim, {}
-    from importlib import import_module
-
-    loaded = import_module("sap_warp.scene").load_sap_scene(
-        arguments.scene, device=device, num_worlds=arguments.num_worlds
-    )
-    wanted = {name: getattr(loaded, name, None) for name in ("frames", "duration")}
-    return Simulation.from_loaded(loaded, **common), wanted
+    loaded = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds)
+    sim = Simulation.from_loaded(loaded, dt=arguments.dt, threads=arguments.threads, **options)
+    return sim, {"frames": loaded.frames, "duration": loaded.duration}
 
 
 def _count_frames(arguments: argparse.Namespace, defaults: Mapping[str, float | None], dt: float) -> int:
@@ -141,8 +123,6 @@ def _count_frames(arguments: argparse.Namespace, defaults: Mapping[str, float | 
 
 def _prepare(sim: Simulation, imported: float, built: float) -> dict[str, float]:
     """Compile or load the kernels; returns what the time to the first step was spent on [s]."""
-    from ..cli import COMPILING
-
     print(COMPILING, flush=True)
     sim.prepare()
     sim.step()
@@ -159,11 +139,9 @@ def _prepare(sim: Simulation, imported: float, built: float) -> dict[str, float]
 
 def _advance(sim: Simulation, frames: int) -> float:
     """Take all steps; returns the time spent on them [s]."""
-    from ..cli import _progress
-
     elapsed, done = 0.0, 0
     chunk = 2 * max(1, frames // 40)
-    with _progress(frames) as report:
+    with show_progress(frames) as report:
         while done < frames:
             count = min(chunk, frames - done)
             start = time.perf_counter()
@@ -230,8 +208,6 @@ _FORMATS = {
 
 
 def _print(summary: Mapping[str, Any]) -> None:
-    from ..cli import _print_summary, _print_table
-
     rows = []
     for key, value in summary.items():
         if key == "newton_iterations":
@@ -246,32 +222,17 @@ def _print(summary: Mapping[str, Any]) -> None:
         else:
             text = _FORMATS.get(key, "{}").format(value)
         rows.append((key, text))
-    _print_summary("Benchmark", rows)
+    print_summary("Benchmark", rows)
     if "stages" in summary:
         stages = summary["stages"]
         total = sum(stages.values())
         lines = [(name, f"{us:.2f}", f"{100.0 * us / total:.0f} %") for name, us in stages.items()]
         title = "Time per stage, measured apart in a second run from the same start"
-        _print_table(title, ("stage", "us per world-step", "share"), [*lines, ("sum", f"{total:.2f}", "")])
+        print_table(title, ("stage", "us per world-step", "share"), [*lines, ("sum", f"{total:.2f}", "")])
 
 
 def _write(path: Path | None, summary: Mapping[str, Any]) -> None:
-    from ..cli import _asked_by_user
-
     if path is not None:
-        with _asked_by_user():
+        with asked_by_user():
             path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         print(f"written to {path}")
-
-
-def _verdict(sim: Simulation) -> int:
-    import numpy as np
-
-    from ..cli import EXIT_DIVERGED, EXIT_OK
-
-    lost = sim.diverged
-    if lost.any():
-        which = ", ".join(map(str, np.flatnonzero(lost)[:5])) + (", ..." if lost.sum() > 5 else "")
-        print(f"sap-warp: {lost.sum()} of {len(lost)} worlds diverged: {which}", file=sys.stderr)
-        return EXIT_DIVERGED
-    return EXIT_OK

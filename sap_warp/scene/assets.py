@@ -15,6 +15,7 @@ from .build import SceneBuild
 from .errors import Complaint
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
+from .provenance import record_import
 from .source_file import check_inside, checkout_root, resolve_source
 from .urdf import prepare_urdf
 
@@ -48,6 +49,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     if not added["body"] and not added["shape"]:
         raise Complaint("the file contains no bodies and no shapes")
     override_shapes(builder, added["shape"], fields, fields.get("tau", build.default_tau))
+    record_import(build, added["shape"], fields, ("assets", i))
     add_body_armature(build, added["body"], None)
     _hide_shapes(builder, asset, added["shape"])
     if asset.label_prefix is not None:

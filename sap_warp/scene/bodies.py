@@ -12,6 +12,7 @@ from .build import SceneBuild
 from .errors import Path
 from .materials import custom_attributes, make_shape_config
 from .objects import Body, Box, Capsule, Cone, Cylinder, Ellipsoid, MeshShape, Sphere
+from .provenance import record_shape
 from .source_file import resolve_source
 
 WORLD = -1
@@ -35,13 +36,11 @@ def _add_body(build: SceneBuild, i: int, body: Body) -> None:
         is_kinematic=body.is_kinematic,
     )
     build.body_of[body.id] = index
-    if body.armature is not None:
-        build.has_own_armature.add(index)
     fields = body.shape_fields()
     build.note_unused_fields(("bodies", i), fields)
     for j, shape in enumerate(body.shapes):
         with build.at("bodies", i, "shapes", j):
-            add_shape(build, index, shape, fields, ("bodies", i, "shapes", j))
+            add_shape(build, index, shape, (fields, ("bodies", i)), ("bodies", i, "shapes", j))
     add_body_armature(build, range(index, index + 1), body.armature)
 
 
@@ -55,11 +54,12 @@ def add_body_armature(build: SceneBuild, bodies: range, armature: float | None) 
         builder.body_inv_inertia[body] = wp.mat33(*np.linalg.inv(inertia).ravel())
 
 
-def add_shape(build: SceneBuild, body: int, shape: Any, inherited: dict[str, Any], path: Path) -> int:
+def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[str, Any], Path], path: Path) -> None:
     """Add one shape; its own fields win over ``inherited`` ones, those over the defaults of the scene."""
     own = shape.shape_fields()
     build.note_unused_fields(path, own)
-    fields = {**inherited, **own}
+    record_shape(build, build.builder.shape_count, inherited, (own, path))
+    fields = {**inherited[0], **own}
     tau = fields.get("tau", build.default_tau)
     common: dict[str, Any] = {
         "xform": _newton_transform(shape.transform),
@@ -71,17 +71,18 @@ def add_shape(build: SceneBuild, body: int, shape: Any, inherited: dict[str, Any
         common["color"] = shape.color
     builder = build.builder
     if isinstance(shape, Box):
-        return builder.add_shape_box(body, hx=shape.hx, hy=shape.hy, hz=shape.hz, **common)
-    if isinstance(shape, Sphere):
-        return builder.add_shape_sphere(body, radius=shape.radius, **common)
-    if isinstance(shape, Ellipsoid):
-        return builder.add_shape_ellipsoid(body, rx=shape.a, ry=shape.b, rz=shape.c, **common)
-    if isinstance(shape, MeshShape):
+        builder.add_shape_box(body, hx=shape.hx, hy=shape.hy, hz=shape.hz, **common)
+    elif isinstance(shape, Sphere):
+        builder.add_shape_sphere(body, radius=shape.radius, **common)
+    elif isinstance(shape, Ellipsoid):
+        builder.add_shape_ellipsoid(body, rx=shape.a, ry=shape.b, rz=shape.c, **common)
+    elif isinstance(shape, MeshShape):
         add = builder.add_shape_convex_hull if shape.convex else builder.add_shape_mesh
-        return add(body, mesh=_make_mesh(build, shape), scale=shape.scale, **common)
-    assert isinstance(shape, (Capsule, Cylinder, Cone))
-    add = getattr(builder, f"add_shape_{shape.type}")
-    return add(body, radius=shape.radius, half_height=shape.half_height, **common)
+        add(body, mesh=_make_mesh(build, shape), scale=shape.scale, **common)
+    else:
+        assert isinstance(shape, (Capsule, Cylinder, Cone))
+        add = getattr(builder, f"add_shape_{shape.type}")
+        add(body, radius=shape.radius, half_height=shape.half_height, **common)
 
 
 def _make_mesh(build: SceneBuild, shape: MeshShape) -> newton.Mesh:

@@ -30,8 +30,8 @@ class SceneBuild:
         """Body number by id of inline bodies."""
         self.joint_of: dict[str, int] = {}
         """Joint number by id of inline joints."""
-        self.has_own_armature: set[int] = set()
-        """Bodies with an armature of their own."""
+        self.provenance: dict[tuple[int, str], str] = {}
+        """Which part of the scene gave a shape (by number) a value (by name)."""
 
     @property
     def default_tau(self) -> float | None:

@@ -22,6 +22,7 @@ from .errors import SapUnsupportedSceneFeature
 from .joints import add_joints, set_joint_defaults
 from .materials import set_defaults
 from .post_build import apply_initial_joint_q, apply_post_build, check_result
+from .provenance import provenance_of_worlds
 from .schema import Scene
 from .validate import validate_document
 from .worlds import add_ground, replicate_world
@@ -71,6 +72,8 @@ class SapLoadedScene:
     """Steps of a benchmark run, if the scene gives them."""
     control_sequence: ControlSequence | None = None
     """Drive targets over time, if the scene has any."""
+    provenance: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Which part of the scene gave a shape of the first world, or a shared one, a value: for `explain_contact`."""
     unsupported_features: list[str] = field(default_factory=list)
     """What the scene asks for and this product does not simulate, each with its place."""
 
@@ -197,6 +200,7 @@ def _finalize(
         duration=scene.simulation.duration,
         frames=scene.simulation.frames,
         control_sequence=sequence,
+        provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
     )
 

@@ -27,6 +27,7 @@ from .operations import (
     SetJointQ,
     SetJointTargets,
 )
+from .provenance import record_edit
 from .selectors import find_body, find_joint, joint_entries, select_entries
 from .values import resolve_index
 
@@ -123,6 +124,7 @@ def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], va
             _check_value(array, value)
     for entry, value in zip(entries, values, strict=True):
         _write_entry(build, array, entry, value)
+    record_edit(build, array, entries, ("post_build", i))
     if array in _UNUSED and any(values):
         build.note_unsupported(("post_build", i), f"{array} is stored in the model, but {_UNUSED[array]}")
 
@@ -165,7 +167,7 @@ def _copy_array(operation: CopyArray, build: SceneBuild, i: int) -> None:
 def _add_shape(operation: AddShape, build: SceneBuild, i: int) -> None:
     with below("body"):
         body = find_body(build, operation.body)
-    add_shape(build, body, operation.shape, {}, ("post_build", i, "shape"))
+    add_shape(build, body, operation.shape, ({}, ()), ("post_build", i, "shape"))
 
 
 @_apply.register

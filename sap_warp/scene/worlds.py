@@ -9,6 +9,7 @@ from ..model import register_tau
 from .build import SceneBuild
 from .errors import Complaint
 from .materials import make_shape_config, write_tau
+from .provenance import record_shape
 
 MAX_WORLDS = 2**20
 """Most worlds of a scene."""
@@ -46,6 +47,7 @@ def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
         return
     fields = ground.shape_fields()
     build.note_unused_fields(("ground",), fields)
+    record_shape(build, build.builder.shape_count, (fields, ("ground",)))
     config = make_shape_config(builder.default_shape_cfg, fields)
     shape = builder.add_ground_plane(height=ground.height, cfg=config, label=ground.label)
     tau = fields.get("tau", build.default_tau)

@@ -16,6 +16,7 @@ import warp as wp
 
 from ..model import SapControl, SapModel, SapState
 from ..precision import normalize_precision
+from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
 from .kernels import assign_worlds, select_articulations
 from .memory import count_bytes
@@ -170,7 +171,7 @@ class Simulation:
         """Build a scene and make it ready to run.
 
         Args:
-            scene: The name of a built-in scene, the path of a scene file, or its content.
+            scene: The path of a scene file, the name of a shipped scene, or the content of a file.
             num_worlds: Copies; None takes the scene's.
             device: Warp device; None is Warp's default.
             dt: Time step [s]; None takes the scene's.
@@ -182,26 +183,14 @@ class Simulation:
             **solver_options: Win over the scene's own.
 
         Raises:
-            UnknownSceneError: It is neither a built-in scene nor a file.
+            UnknownSceneError: It is neither a file nor the name of a shipped scene.
+            SapSceneError: The scene cannot be loaded.
         """
+        from ..scene import load_sap_scene
+
+        source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
+        loaded = load_sap_scene(source, device=device, num_worlds=num_worlds, strict=strict)
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
-        if is_builtin(scene):
-            from ..scenes import build_scene
-
-            model, built = build_scene(str(scene), num_worlds or 1, device)
-            return cls(
-                model,
-                dt=built.dt if dt is None else dt,
-                max_rigid_contact=max_rigid_contact or built.max_rigid_contact,
-                name=built.name,
-                **common,
-                **solver_options,
-            )
-        from importlib import import_module
-
-        loaded = import_module("sap_warp.scene").load_sap_scene(
-            scene, device=device, num_worlds=num_worlds, strict=strict
-        )
         return cls.from_loaded(loaded, dt=dt, max_rigid_contact=max_rigid_contact, **common, **solver_options)
 
     @classmethod
@@ -601,20 +590,6 @@ class Simulation:
             wp.copy(state.body_qd, single.body_qd)
         wp.copy(self.states[1].body_q, state.body_q)
         wp.copy(self.states[1].body_qd, state.body_qd)
-
-
-def is_builtin(scene: Any) -> bool:
-    """Whether ``scene`` is the name of a built-in scene rather than a file or a mapping.
-
-    Raises:
-        UnknownSceneError: It is neither a known name nor something like a file.
-    """
-    from ..scenes import find_scene
-
-    if not isinstance(scene, str) or Path(scene).suffix.lower() in (".yaml", ".yml", ".json") or Path(scene).is_file():
-        return False
-    find_scene(scene)
-    return True
 
 
 def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:

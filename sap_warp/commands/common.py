@@ -1,0 +1,164 @@
+"""What the sub-commands share: arguments, errors, exit codes, progress and tables.
+
+Only the standard library is imported here; rich, Newton and Warp are loaded when they are needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..scene_files import scene_description, shipped_scenes
+
+COMPILING = "Preparing kernels: compiled once, which can take a minute, then cached ..."
+EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+DEFAULT_SCENE = "humanoid"
+
+
+class CommandError(Exception):
+    """Something the user asked for cannot be done; the message is all they need."""
+
+
+# Arguments.
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports an error in one line instead of behind the whole usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and stop."""
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see '{self.prog} --help')\n")
+
+
+def positive_int(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return value
+
+
+def positive_seconds(text: str) -> float:
+    """A positive, finite time [s]."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0.0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def scene_listing() -> dict[str, Any]:
+    """Arguments of a parser whose help ends with the shipped scenes."""
+    rows = [f"  {name:<16} {scene_description(file)}" for name, file in shipped_scenes().items()]
+    epilog = "shipped scenes (or give a YAML or JSON file):\n" + "\n".join(rows)
+    return {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": epilog}
+
+
+def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the time step and the device."""
+    parser.add_argument("--dt", type=positive_seconds, metavar="S", help="time step [s] (default: the scene's)")
+    parser.add_argument("--device", metavar="D", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
+
+
+@contextmanager
+def asked_by_user() -> Iterator[None]:
+    """Turn errors about values that came from the command line into one line."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        raise CommandError(str(error)) from error
+
+
+def find_device(name: str | None) -> Any:
+    """The Warp device of that name, or Warp's default; from here on Warp is quiet."""
+    import warp as wp
+
+    wp.config.log_level = wp.LOG_ERROR
+    with asked_by_user():
+        try:
+            return wp.get_device(name)
+        except (ValueError, RuntimeError) as error:
+            known = ", ".join(device.alias for device in wp.get_devices())
+            raise CommandError(f"no device {name!r} here; there is: {known}.") from error
+
+
+# Files.
+
+
+def check_target(path: Path | None) -> None:
+    """Complain before the work, not after it."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise CommandError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
+
+
+def write_json(path: Path | None, result: Any) -> None:
+    """Write what ``result.as_dict()`` returns, if a file was asked for."""
+    if path is not None:
+        with asked_by_user():
+            path.write_text(json.dumps(result.as_dict(), indent=2) + "\n", encoding="utf-8")
+        print(f"written to {path}")
+
+
+# Progress and tables.
+
+
+@contextmanager
+def show_progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A function that takes the number of finished steps: a bar on a terminal, about five plain lines elsewhere."""
+    if sys.stdout.isatty():
+        from rich.progress import Progress
+
+        with Progress(transient=True) as progress:
+            task = progress.add_task("Simulating", total=total)
+            yield lambda done: progress.update(task, completed=done)
+        return
+    marks = [math.ceil(total * k / 5) for k in range(1, 6)]
+
+    def report(done: int) -> None:
+        if marks and done >= marks[0]:
+            print(f"step {done} of {total}", flush=True)
+            while marks and done >= marks[0]:
+                marks.pop(0)
+
+    yield report
+
+
+def print_summary(title: str, rows: list[tuple[str, str]]) -> None:
+    """Names and values: a framed table on a terminal, two columns elsewhere."""
+    if sys.stdout.isatty():
+        print_table(title, ("", ""), rows, show_header=False)
+        return
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], show_header: bool = True) -> None:
+    """A rich table on a terminal; aligned columns of full width elsewhere."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=title, title_justify="left", show_header=show_header)
+        for name in header:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)
+        return
+    lines = [header, *rows] if show_header else rows
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    print(title)
+    for line in lines:
+        print("  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())

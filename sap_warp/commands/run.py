@@ -1,0 +1,152 @@
+"""`sap-warp run`: simulate a scene and say how it went."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..scene_files import find_scene_file
+from .common import (
+    COMPILING,
+    DEFAULT_SCENE,
+    EXIT_DIVERGED,
+    EXIT_OK,
+    add_solver_arguments,
+    asked_by_user,
+    find_device,
+    positive_int,
+    positive_seconds,
+    print_summary,
+    scene_listing,
+    show_progress,
+)
+
+if TYPE_CHECKING:
+    from ..simulation import Simulation
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to ``commands``, an argparse sub-parser action."""
+    parser = commands.add_parser("run", help="simulate a scene and print a summary", **scene_listing())
+    add = parser.add_argument
+    add("scene", nargs="?", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
+    add("--num-worlds", type=positive_int, default=64, metavar="N", help="worlds (default: %(default)s)")
+    add("--duration", type=positive_seconds, default=4.0, metavar="S", help="simulated time [s] (default: %(default)s)")
+    add("--seed", type=int, metavar="N", help="start every world in its own random pose")
+    add_solver_arguments(parser)
+    add("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
+    add("--line-search", metavar="L", help="monotone_decay, armijo_decay or exact_root (default: the scene's)")
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    file = find_scene_file(arguments.scene)  # fails before the slow imports
+    device = find_device(arguments.device)
+    from ..scene import load_sap_scene
+    from ..scenes import randomize_start
+    from ..simulation import Simulation
+    from ..solver.options import expand_options
+
+    given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
+    options = {name: value for name, value in given.items() if value is not None}
+    with asked_by_user():
+        expand_options(**options)
+        scene = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds)
+        if arguments.seed is not None:
+            randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
+            scene.sap_state = scene.sap_model.state()
+        sim = Simulation.from_loaded(scene, dt=arguments.dt, **options)
+    print(f"{scene.name}: {scene.description}" if scene.description else scene.name, flush=True)
+    for feature in scene.unsupported_features:
+        print(f"unsupported: {feature}", file=sys.stderr)
+    ready = _prepare(sim)
+    steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
+    elapsed = _advance(sim, steps)
+    print_summary("Summary", _summary(sim, steps, ready, elapsed))
+    return verdict(sim)
+
+
+def _prepare(sim: Simulation) -> float:
+    """Load or compile the kernels; returns the time it took [s]."""
+    print(COMPILING, flush=True)
+    start = time.perf_counter()
+    sim.prepare()
+    sim.synchronize()
+    return time.perf_counter() - start
+
+
+def _advance(sim: Simulation, steps: int) -> float:
+    """Take all steps; returns the time spent on them [s]."""
+    chunk = max(2, 2 * (steps // 40))
+    elapsed, done = 0.0, 0
+    with show_progress(steps) as report:
+        while done < steps:
+            count = min(chunk, steps - done)
+            start = time.perf_counter()
+            sim.step(count)
+            sim.synchronize()
+            elapsed += time.perf_counter() - start
+            done += count
+            report(done)
+    return elapsed
+
+
+def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[tuple[str, str]]:
+    import numpy as np
+
+    from ..solver import SolveStatus
+
+    worlds, statistics = sim.world_count, sim.statistics
+    iterations, trials = statistics.iterations, statistics.line_search_trials
+    status = sim.status
+    names = [f"{np.count_nonzero(status == s)} {s.name.lower()}" for s in SolveStatus if (status == s).any()]
+    height = sim.base_heights()
+    body = sim.model.body_label[0].rsplit("/", 1)[-1]
+    dofs = np.diff(sim.joint_qd.offsets)
+    simulated = steps * sim.dt
+    ratio = simulated / elapsed
+    return [
+        ("scene", sim.name),
+        ("device", f"{sim.model.device} ({sim.model.device.name})"),
+        ("solver", f"{sim.preset}, {sim.shards[0].solver.options.line_search_variant}"),
+        ("worlds", str(worlds)),
+        ("dofs per world", f"{dofs.min()}" if dofs.min() == dofs.max() else f"{dofs.min()} to {dofs.max()}"),
+        ("time step", f"{1e3 * sim.dt:g} ms"),
+        ("steps", f"{steps} ({simulated:g} s simulated)"),
+        ("compile and first steps", f"{ready:.2f} s"),
+        ("elapsed", f"{elapsed:.3f} s, stepping only"),
+        ("world-steps per second", f"{worlds * steps / elapsed:,.0f}"),
+        ("time per world-step", f"{1e6 * elapsed / (worlds * steps):.2f} us"),
+        (
+            "realtime ratio",
+            f"{worlds * ratio:,.1f} over all worlds, {ratio:,.1f} for each",
+        ),
+        ("contacts per world", f"{statistics.mean_contacts:.2f} mean"),
+        ("Newton iterations", f"{iterations.mean:.2f} mean, {iterations.p99} p99, {iterations.max} max"),
+        ("line search trials", f"{trials.mean:.2f} mean, {trials.p99} p99, {trials.max} max"),
+        ("truncated contacts", _truncation(sim)),
+        ("not converged", f"{statistics.not_converged} of {statistics.world_steps} world-steps"),
+        ("worlds at the end", ", ".join(names)),
+        (f"final height of {body}", f"{height.mean():.4f} m mean, {height.min():.4f} to {height.max():.4f} m"),
+    ]
+
+
+def _truncation(sim: Simulation) -> str:
+    count = sim.statistics.truncated_contacts
+    return f"{count}" if count == 0 else f"{count}: raise max_rigid_contact above {sim.max_rigid_contact}"
+
+
+def verdict(sim: Simulation) -> int:
+    """Exit code of a run: worlds that could not go on are named."""
+    import numpy as np
+
+    lost = sim.diverged
+    if lost.any():
+        which = ", ".join(map(str, np.flatnonzero(lost)[:5])) + (", ..." if lost.sum() > 5 else "")
+        print(f"sap-warp: {lost.sum()} of {len(lost)} worlds diverged: {which}", file=sys.stderr)
+        return EXIT_DIVERGED
+    return EXIT_OK
