@@ -33,8 +33,10 @@ def chain(builder, count=2):
     return links, joints
 
 
-def kinematic_body(builder):
-    box(builder, is_kinematic=True, label="conveyor")
+def carried_kinematic_body(builder):
+    links, _ = chain(builder, 2)
+    builder.body_flags[links[1]] = int(newton.BodyFlags.KINEMATIC)
+    builder.body_label[links[1]] = "conveyor"
 
 
 def loop_joint(builder):
@@ -157,7 +159,7 @@ def massless_leaf(builder):
 
 
 REFUSED = [
-    (kinematic_body, ["kinematic bodies", "'conveyor'"]),
+    (carried_kinematic_body, ["kinematic bodies that are carried", "'conveyor'"]),
     (loop_joint, ["loop joints", "'closing'"]),
     (disabled_joint, ["disabled joints", "'unplugged'"]),
     (particles, ["3 particles"]),
@@ -205,7 +207,8 @@ def test_only_the_offenders_are_named():
 def test_all_problems_are_reported_at_once():
     """One error lists every unsupported feature on its own line, so that one round of repairs is enough."""
     builder = newton.ModelBuilder()
-    features = (kinematic_body, loop_joint, orphan_body, disabled_joint, springs, friction_on_free_joint)
+    features = (carried_kinematic_body, loop_joint, orphan_body, disabled_joint, springs, friction_on_free_joint)
+    box(builder)
     for build in features[:-1]:
         build(builder)
     builder.joint_friction[0] = 1.0
@@ -213,7 +216,7 @@ def test_all_problems_are_reported_at_once():
         SolverSAP(builder.finalize(device="cpu"))
     lines = str(error.value).splitlines()[1:]
     for words in (
-        ("kinematic bodies", "'conveyor'"),
+        ("kinematic bodies that are carried", "'conveyor'"),
         ("loop joints", "'closing'"),
         ("bodies without a joint", "'lonely'"),
         ("disabled joints", "'unplugged'"),
@@ -238,6 +241,19 @@ def test_long_lists_are_cut_short():
 def test_the_error_is_a_value_error():
     """Callers that catch ValueError catch this too."""
     assert issubclass(UnsupportedModelError, ValueError)
+
+
+def kinematic_bodies_of_every_kind(builder):
+    box(builder, is_kinematic=True)
+    root, child = builder.add_link(is_kinematic=True), link(builder)
+    builder.add_articulation([builder.add_joint_ball(-1, root), builder.add_joint_revolute(root, child)])
+
+
+def kinematic_body_beside_worlds(builder):
+    box(builder, is_kinematic=True)
+    builder.begin_world()
+    box(builder)
+    builder.end_world()
 
 
 def every_joint_type(builder):
@@ -275,6 +291,8 @@ def global_shapes_beside_worlds(builder):
 
 
 SUPPORTED = [
+    kinematic_bodies_of_every_kind,
+    kinematic_body_beside_worlds,
     every_joint_type,
     gains_without_a_mode,
     massless_link_with_a_heavy_child,

@@ -33,7 +33,7 @@ def make_contact_data(types: Types):
         weight: wp.array(dtype=scalar)  # w [1/kg]
         Rt: wp.array(dtype=scalar)  # [1/kg]
         Rn: wp.array(dtype=scalar)
-        vc: wp.array(dtype=vec3)  # relative velocity [m/s], written by the solve
+        vc: wp.array(dtype=vec3)  # relative velocity [m/s]: its prescribed part here, all of it after the solve
         dvc: wp.array(dtype=vec3)  # its change along the Newton direction
         # rows by body: entries 2 row + side, side 0 for a and 1 for b
         body_start: wp.array(dtype=wp.int32)

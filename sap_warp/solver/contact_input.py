@@ -25,6 +25,8 @@ class ContactInput:
     damping: wp.array(dtype=wp.float32)
     friction: wp.array(dtype=wp.float32)
     has_overrides: int
+    surface_velocity: wp.array(dtype=wp.vec3f)  # of shape 1 relative to shape 0 [m/s, world], empty if there is none
+    has_surface_velocity: int
     shape_body: wp.array(dtype=wp.int32)
     shape_ke: wp.array(dtype=wp.float32)
     shape_mu: wp.array(dtype=wp.float32)

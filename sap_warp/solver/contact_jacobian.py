@@ -357,6 +357,7 @@ class SapContactJacobian:
             "stiffness",
             "damping",
             "friction",
+            "surface_velocity",
         )
         model = self.model
         arrays = {name: getattr(contacts, f"rigid_contact_{name}") for name in names}
@@ -366,6 +367,7 @@ class SapContactJacobian:
         def make() -> Any:
             source: Any = ContactInput()
             source.has_overrides = int(contacts.rigid_contact_stiffness is not None)
+            source.has_surface_velocity = int(contacts.rigid_contact_surface_velocity is not None)
             return source
 
         return self._contact_inputs.get(arrays, make)

@@ -4,7 +4,8 @@
     R_n  = max(beta^2/(4 pi^2) w, 1/(h k (h + tau))),   R_t = sigma w,   vhat = -phi0/(h + tau)
     k = k_a k_b/(k_a + k_b),   tau = tau_a + tau_b,   mu = 2 mu_a mu_b/(mu_a + mu_b)
 
-Velocities are measured on the surfaces, at each body's witness or at one stiffness-weighted point of both.
+Velocities are measured on the surfaces, at each body's witness or at one stiffness-weighted point of both. What of the
+relative velocity is prescribed, by kinematic bodies or by a moving surface, is known beforehand: rows start with it.
 """
 
 import functools
@@ -87,6 +88,23 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
             b = layout.newton_body[body]
             return body_point(d, b, point) + cast(d.origin[layout.body_root[b]] - o)
         return cast(point - o)
+
+    @wp.func
+    def prescribed_velocity(
+        layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[ContactInput], shape: int, x: V, o: wp.vec3d
+    ) -> vec3:
+        """Velocity that a kinematic root gives the point o + x of a shape."""
+        v = vec3()
+        if shape >= 0:
+            body = c.shape_body[shape]
+            if body >= 0:
+                root = layout.body_root[layout.newton_body[body]]
+                if layout.body_prescribed[root] != 0:
+                    arm = x + cast(o - d.origin[root])
+                    w = vec3(scalar(d.Vw[root][0]), scalar(d.Vw[root][1]), scalar(d.Vw[root][2]))
+                    u = vec3(scalar(d.Vv[root][0]), scalar(d.Vv[root][1]), scalar(d.Vv[root][2]))
+                    v = u + wp.cross(w, vec3(scalar(arm[0]), scalar(arm[1]), scalar(arm[2])))
+        return v
 
     @wp.func
     def body_mobility(link: wp.ref[Link], d: wp.ref[FreeMotion], b: int, r: wvec3) -> wscalar:
@@ -247,6 +265,13 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
             x0 = midpoint
             x1 = midpoint - shift
 
+        moved = prescribed_velocity(layout, d, c, shape1, x1, o_b) - prescribed_velocity(layout, d, c, shape0, x0, o_a)
+        if c.has_surface_velocity != 0:  # of shape 1 relative to shape 0, along the surface
+            n_c = wp.normalize(vec3(scalar(n[0]), scalar(n[1]), scalar(n[2])))
+            glide = c.surface_velocity[i]
+            slip = vec3(scalar(glide[0]), scalar(glide[1]), scalar(glide[2]))
+            moved += slip - n_c * wp.dot(n_c, slip)
+
         mu0 = shape_friction(c, law, shape0)
         mu1 = shape_friction(c, law, shape1)
         mu = wp.float64(0.0)
@@ -284,6 +309,7 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
         out.normal[row] = wp.normalize(vec3(scalar(n[0]), scalar(n[1]), scalar(n[2])))
         out.r_a[row] = vec3(scalar(x0[0]), scalar(x0[1]), scalar(x0[2]))
         out.r_b[row] = vec3(scalar(x1[0]), scalar(x1[1]), scalar(x1[2]))
+        out.vc[row] = moved
         out.phi0[row] = scalar(phi0)
         out.vhat[row] = wp.where(immobile, scalar(wp.static(NO_LIMIT)), scalar(-wp.float64(phi0) / (h + tau)))
         out.mu[row] = wp.where(immobile, scalar(0.0), scalar(mu))

@@ -162,7 +162,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     s.dv,
                     s.A_dv,
                 )
-                relative_velocities(layout, d, c, s, world, s.dv, c.dvc)
+                relative_velocities(layout, d, c, s, world, s.dv, c.dvc, False)
                 slopes = vec3()
                 for e in range(first + lane(), last, wp.block_dim()):
                     slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * s.dv[e]
@@ -194,6 +194,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 # a short step changes the cost little however far the minimum is: it proves nothing
                 if alpha > scalar(0.5) and change < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
                     running = bool(False)
+        for e in range(layout.world_prescribed[world] + lane(), layout.world_prescribed[world + 1], wp.block_dim()):
+            v_out[layout.dof_newton[e]] = d.v0[e]
         large = vec3()
         for e in range(first + lane(), last, wp.block_dim()):
             v_out[layout.dof_newton[e]] = wp.float64(s.v[e])

@@ -3,6 +3,9 @@
     A  = M + diag(joint_armature) + h diag(joint_damping)
     v* = v0 + A^-1 h (tau - c(q, v0) - diag(joint_damping) v0)
 
+Prescribed dofs (kinematic bodies) move with v0, unaccelerated, and have no row in A: what they do to the bodies that
+they carry is part of c.
+
 All spatial quantities of a tree are taken about one point o, the origin of the tree's root body at the start of the
 step: composite inertias and forces are then plain sums over subtrees, and fp32 keeps its digits however far from
 the world origin a replicated world lies. A spatial velocity is (w, u) with u the velocity of the body-fixed point
@@ -264,6 +267,9 @@ def make_free_motion_kernel(pose: Types, types: Types):
         gravity = gravity_in[layout.world_gravity[world]]
         for e in range(start + lane(), end, wp.block_dim()):
             d.v0[e] = v_in[layout.dof_newton[e]]
+        for e in range(layout.world_prescribed[world] + lane(), layout.world_prescribed[world + 1], wp.block_dim()):
+            d.v0[e] = v_in[layout.dof_newton[e]]
+            d.v_star[e] = scalar(d.v0[e])
         barrier()
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]

@@ -3,7 +3,8 @@
     midpoint    positions move with (v_n + v_{n+1}) / 2, rotations by the rotation of angle h |w| about w
     sap_euler   positions move with v_{n+1}, quaternions by q + h/2 (w, 0) q, normalized
 
-Floating bodies translate with the velocity of their *origin*. A world that failed keeps its state.
+Floating bodies translate with the velocity of their *origin*. A world that failed keeps its state. The joints of
+kinematic bodies pass through unchanged, as Newton defines it: whoever prescribes a motion sets position and velocity.
 """
 
 import functools
@@ -193,7 +194,7 @@ def make_integrate_kernel(state: Types):
             barrier()
         for b in range(layout.world_body[world] + lane(), layout.world_body[world + 1], wp.block_dim()):
             joint = layout.body_joint[b]
-            if h > F(0.0):
+            if h > F(0.0) and layout.body_prescribed[b] == 0:
                 advance_joint(p, joint, h, mode, q_in, v_in, v_new, q_new)
             else:
                 for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):

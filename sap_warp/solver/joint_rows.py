@@ -119,6 +119,7 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
             return 0
         tau = wp.float64(input.limit_kd[dof]) / ke
         out.source[row] = -1
+        out.vc[row] = vec3()  # a kinematic root carries both ends: the distance does not change by it
         out.phi0[row] = phi0
         out.vhat[row] = scalar(-wp.float64(phi0) / (h + tau))
         out.mu[row] = scalar(0.0)

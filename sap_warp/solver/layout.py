@@ -9,6 +9,10 @@ root: children before parents, the world's trees one after another. Three things
 * a contact between two moving bodies only widens rows to the left (`contact_jacobian`), so the same row storage
   and the same factorization serve trees, coupled trees and the dense case.
 
+Kinematic bodies follow a prescribed motion: the dofs of their joints are no unknowns. These *prescribed* dofs are
+numbered after the dofs of all worlds, and no chain, row or range of a world contains one. Only root bodies may be
+kinematic, so the prescribed motion of a tree is the velocity of its root.
+
 Worlds may differ in topology: all tables are offset tables, nothing assumes equal sizes.
 """
 
@@ -26,6 +30,7 @@ class Layout:
 
     world_body: wp.array(dtype=wp.int32)  # first body of each world, [worlds + 1]
     world_dof: wp.array(dtype=wp.int32)  # first dof, [worlds + 1]
+    world_prescribed: wp.array(dtype=wp.int32)  # first prescribed dof, [worlds + 1]
     world_entry: wp.array(dtype=wp.int32)  # first packed entry of A, [worlds + 1]
     world_hessian: wp.array(dtype=wp.int32)  # first entry of the Hessian's storage, [worlds + 1]
     world_level: wp.array(dtype=wp.int32)  # first depth level, [worlds + 1]
@@ -34,6 +39,7 @@ class Layout:
     level_body: wp.array(dtype=wp.int32)  # bodies by depth, roots first
 
     body_world: wp.array(dtype=wp.int32)
+    body_mask: wp.array(dtype=wp.int32)  # entry of Newton's world masks: the world, or the last one for global bodies
     body_newton: wp.array(dtype=wp.int32)  # Newton's body index
     body_joint: wp.array(dtype=wp.int32)  # Newton's index of the joint above the body
     body_parent: wp.array(dtype=wp.int32)  # -1 for a root
@@ -42,9 +48,10 @@ class Layout:
     body_sibling: wp.array(dtype=wp.int32)  # next child of the same parent or -1
     body_dof: wp.array(dtype=wp.int32)  # first dof of the joint above
     body_dof_count: wp.array(dtype=wp.int32)
+    body_prescribed: wp.array(dtype=wp.int32)  # 1 if the dofs of the joint above are prescribed
     body_chain: wp.array(dtype=wp.int32)  # first dof of the chain from the body to its root, -1 if it cannot move
 
-    dof_newton: wp.array(dtype=wp.int32)  # Newton's dof index
+    dof_newton: wp.array(dtype=wp.int32)  # Newton's dof index, of prescribed dofs too
     dof_parameter: wp.array(dtype=wp.int32)  # index of armature and damping: floating joints store linear dofs first
     dof_coord: wp.array(dtype=wp.int32)  # Newton's joint_q index of a scalar dof, else -1
     dof_body: wp.array(dtype=wp.int32)
@@ -67,6 +74,7 @@ class LayoutSizes:
     world_count: int
     body_count: int
     dof_count: int
+    """All dofs, prescribed ones included."""
     entry_count: int
     hessian_count: int
     distance_rows_max: int
@@ -101,11 +109,13 @@ class _Tables:
         self.joint = np.full(model.body_count, -1, np.int64)
         self.parent[joint_child] = joint_parent
         self.joint[joint_child] = np.arange(model.joint_count)
+        self.prescribed = kinematic_bodies(model)
         body_world = model.body_world.numpy()
         self.is_global = bool((body_world < 0).all())
-        count = model.world_count
-        if self.is_global:
-            count, body_world = 1, np.zeros_like(body_world)
+        count = 1 if self.is_global else model.world_count
+        self.body_mask = np.where(body_world < 0, 0 if self.is_global else count, body_world)
+        # what does not respond to forces may be shared by all worlds; the first one computes it
+        body_world = np.maximum(body_world, 0)
         order = np.argsort(body_world, kind="stable")
         self.bodies_by_world = np.split(order, np.searchsorted(body_world[order], np.arange(1, count)))
         self._cache: dict[bytes, dict[str, np.ndarray]] = {}
@@ -118,16 +128,23 @@ class _Tables:
         joint = self.joint[bodies]
         kind = self.joint_type[joint]
         dofs = self.joint_qd_start[joint + 1] - self.joint_qd_start[joint]
-        key = np.stack([parent, kind, dofs]).tobytes()
+        prescribed = self.prescribed[bodies]
+        key = np.stack([parent, kind, dofs, prescribed]).tobytes()
         if key not in self._cache:
-            self._cache[key] = _order_world(parent, kind, dofs)
+            self._cache[key] = _order_world(parent, kind, dofs, prescribed)
         table = dict(self._cache[key])
         source = table["source"]
         table["body_newton"] = bodies[source]
         table["body_joint"] = joint[source]
+        table["body_mask"] = self.body_mask[bodies[source]]
         within = np.arange(len(table["dof_body"])) - table["body_dof"][table["dof_body"]]
         owner = table["body_joint"][table["dof_body"]]
         table["dof_newton"] = self.joint_qd_start[owner] + within
+        moved = np.flatnonzero(table["body_prescribed"])
+        table["prescribed_newton"] = np.concatenate(
+            [np.zeros(0, np.int64)]
+            + [np.arange(self.joint_qd_start[j], self.joint_qd_start[j + 1]) for j in table["body_joint"][moved]]
+        )
         floating = np.isin(self.joint_type[owner], FLOATING_JOINTS)
         table["dof_parameter"] = self.joint_qd_start[owner] + np.where(floating, (within + 3) % 6, within)
         scalar = np.isin(self.joint_type[owner], SCALAR_JOINTS)
@@ -139,12 +156,14 @@ class _Tables:
         sizes = {
             "body": np.array([len(w["body_parent"]) for w in worlds]),
             "dof": np.array([len(w["dof_body"]) for w in worlds]),
+            "prescribed": np.array([len(w["prescribed_newton"]) for w in worlds]),
             "entry": np.array([int(w["entry_count"]) for w in worlds]),
             "level": np.array([len(w["level_start"]) - 1 for w in worlds]),
             "distance": np.array([len(w["distance_body"]) for w in worlds]),
         }
         sizes["hessian"] = sizes["dof"] * (sizes["dof"] + 1) // 2
         start = {name: np.concatenate([[0], np.cumsum(count)]) for name, count in sizes.items()}
+        start["prescribed"] += start["dof"][-1]
         if max(int(s[-1]) for s in start.values()) >= 2**31:
             raise ValueError("The model is too large for 32-bit indices: split its worlds over several solvers.")
 
@@ -155,21 +174,25 @@ class _Tables:
                 parts.append(values if unit is None else np.where(values < 0, -1, values + start[unit][w]))
             return np.concatenate(parts)
 
+        prescribed = joined("body_prescribed", None)
+        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "distance")
         arrays = {
-            **{f"world_{name}": start[name] for name in ("body", "dof", "entry", "hessian", "level", "distance")},
+            **{f"world_{name}": start[name] for name in names},
             "world_gravity": np.arange(len(worlds)),
             "level_start": np.concatenate(
                 [world["level_start"][:-1] + start["body"][w] for w, world in enumerate(worlds)] + [start["body"][-1:]]
             ),
             "level_body": joined("level_body", "body"),
             "body_world": np.repeat(np.arange(len(worlds)), sizes["body"]),
+            "body_mask": joined("body_mask", None),
             "body_newton": joined("body_newton", None),
             "body_joint": joined("body_joint", None),
             **{f"body_{n}": joined(f"body_{n}", "body") for n in ("parent", "root", "child", "sibling")},
-            "body_dof": joined("body_dof", "dof"),
+            "body_dof": np.where(prescribed, joined("body_dof", "prescribed"), joined("body_dof", "dof")),
+            "body_prescribed": prescribed,
             "body_dof_count": joined("body_dof_count", None),
             "body_chain": joined("body_chain", "dof"),
-            "dof_newton": joined("dof_newton", None),
+            "dof_newton": np.concatenate([joined("dof_newton", None), joined("prescribed_newton", None)]),
             "dof_parameter": joined("dof_parameter", None),
             "dof_coord": joined("dof_coord", None),
             "dof_body": joined("dof_body", "body"),
@@ -190,15 +213,22 @@ class _Tables:
         return layout, LayoutSizes(
             world_count=len(worlds),
             body_count=int(start["body"][-1]),
-            dof_count=int(start["dof"][-1]),
+            dof_count=int(start["prescribed"][-1]),
             entry_count=int(start["entry"][-1]),
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
         )
 
 
-def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict[str, np.ndarray]:
-    """Solver order and tables of one world, from parents, joint types and dof counts in Newton's order."""
+def kinematic_bodies(model: newton.Model) -> np.ndarray:
+    """Which bodies follow a prescribed motion, by Newton's index."""
+    return (model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC)) != 0
+
+
+def _order_world(
+    parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray, prescribed: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Solver order and tables of one world: parents, joint types, dof counts and kinematic bodies in Newton's order."""
     count = len(parent)
     children: list[list[int]] = [[] for _ in range(count)]
     stack: list[int] = []
@@ -214,9 +244,12 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
     new[source] = np.arange(count)
 
     body_parent = np.array([new[parent[b]] if parent[b] >= 0 else -1 for b in source], np.int64)
+    body_prescribed = prescribed[source].astype(np.int64)
     body_dof_count = dofs[source].astype(np.int64)
-    body_dof = np.concatenate([[0], np.cumsum(body_dof_count)])[:-1]
-    total = int(body_dof_count.sum())
+    free_count, prescribed_count = body_dof_count * (1 - body_prescribed), body_dof_count * body_prescribed
+    body_dof = np.concatenate([[0], np.cumsum(free_count)])[:-1]
+    body_prescribed_dof = np.concatenate([[0], np.cumsum(prescribed_count)])[:-1]
+    total = int(free_count.sum())
 
     root, depth = np.empty(count, np.int64), np.zeros(count, np.int64)
     chain = np.full(count, -1, np.int64)
@@ -232,7 +265,7 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
         p = body_parent[b]
         root[b], depth[b] = (b, 0) if p < 0 else (root[p], depth[p] + 1)
         above = -1 if p < 0 else chain[p]
-        first, last = body_dof[b], body_dof[b] + body_dof_count[b] - 1
+        first, last = body_dof[b], body_dof[b] + free_count[b] - 1
         chain[b] = first if last >= first else above
         for e in range(first, last + 1):
             dof_parent[e] = e + 1 if e < last else above
@@ -250,10 +283,11 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
         "body_root": root,
         "body_child": child,
         "body_sibling": sibling,
-        "body_dof": body_dof,
+        "body_dof": np.where(body_prescribed, body_prescribed_dof, body_dof),
         "body_dof_count": body_dof_count,
+        "body_prescribed": body_prescribed,
         "body_chain": chain,
-        "dof_body": np.repeat(np.arange(count), body_dof_count),
+        "dof_body": np.repeat(np.arange(count), free_count),
         "dof_parent": dof_parent,
         "dof_above": np.array([i for chain_above in ancestors for i in chain_above], np.int64),
         "dof_above_count": np.array([len(chain_above) for chain_above in ancestors], np.int64),
@@ -262,5 +296,5 @@ def _order_world(parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray) -> dict
         "entry_count": np.array(row.sum()),
         "level_start": np.searchsorted(depth[level_body], np.arange(levels + 1)),
         "level_body": level_body,
-        "distance_body": np.flatnonzero(kind[source] == int(newton.JointType.DISTANCE)),
+        "distance_body": np.flatnonzero((kind[source] == int(newton.JointType.DISTANCE)) & (body_prescribed == 0)),
     }

@@ -97,8 +97,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         world: int,
         v: wp.array(dtype=scalar),
         out: wp.array(dtype=vec3),
+        add: bool,
     ):
-        """J v for all rows: body velocities from the root down, then the two points of each row."""
+        """J v for all rows, stored or added: body velocities from the root down, then the two points of each row."""
         for level in range(layout.world_level[world], layout.world_level[world + 1]):
             for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
                 b = layout.level_body[i]
@@ -119,6 +120,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         base = world * c.capacity
         for row in range(base + lane(), base + c.count[world], wp.block_dim()):
             value = vec3()
+            if add:
+                value = out[row]
             b = c.body_b[row]
             if b >= 0:
                 value += s.Vv[b] + wp.cross(s.Vw[b], c.r_b[row])
@@ -130,7 +133,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
 
     @wp.func
     def start_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
-        """Everything that follows from s.v."""
+        """Everything that follows from s.v. Rows hold the prescribed part of their velocity when this begins."""
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
         base = world * c.capacity
@@ -152,7 +155,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.p[e] = -scalar(d.impulse[e])
             s.A_v_star[e] = s.A_v_star[e] - s.p[e]
             s.dv[e] = scalar(0.0)
-        relative_velocities(layout, d, c, s, world, s.v, c.vc)
+        relative_velocities(layout, d, c, s, world, s.v, c.vc, True)
 
     @wp.func
     def gather_wrench(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):

@@ -45,7 +45,10 @@ def make_reset_kernel(state: Types):
         b = wp.tid()
         world = layout.body_world[b]
         if masked != 0:
-            if not mask[world]:
+            entry = layout.body_mask[b]
+            if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
+                return
+            if not mask[entry]:
                 return
         joint = layout.body_joint[b]
         body = layout.body_newton[b]

@@ -32,7 +32,7 @@ from .contact_solve import SapContactSolve
 from .free_motion import SapFreeMotion
 from .integrate import SapIntegrate
 from .kinematics import Links, joint_parameters
-from .layout import build_layout
+from .layout import build_layout, kinematic_bodies
 from .options import SapOptions, expand_options
 from .reset import SapReset
 from .status import SolveStatus
@@ -85,8 +85,13 @@ class SolverSAP(SolverBase):
         check_model(self.sap_model.newton_model)
         super().__init__(self.sap_model.newton_model)
         self._block_dim = self._check_block_dim(block_dim)
+        self._strict_capacity = bool(strict_capacity)
         self._warn_if_undamped()
+        self._build()
 
+    def _build(self) -> None:
+        """Make the tables and stages for what the model contains now."""
+        self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
         device = self.model.device
         parameters = StructArgument(joint_parameters(self.model), device)
@@ -103,7 +108,7 @@ class SolverSAP(SolverBase):
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
         self._contact_forces = SapContactForces(self)
-        self._capacity = CapacityCheck(self.contact_jacobian, self.options.max_rigid_contact, bool(strict_capacity))
+        self._capacity = CapacityCheck(self.contact_jacobian, self.options.max_rigid_contact, self._strict_capacity)
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
@@ -211,8 +216,18 @@ class SolverSAP(SolverBase):
 
         Joint frames, axes, masses and inertias are packed at construction: change them, then call this. Gravity,
         armature, damping, gains, limits, friction and shape materials are read afresh by every step, and need this
-        call only if the array itself was replaced by another one.
+        call only if the array itself was replaced by another one. Making a body kinematic or dynamic changes which
+        dofs are unknowns: the solver is built anew then, and graphs that were captured before must be captured again.
+
+        Raises:
+            UnsupportedModelError: The change leads to a model that the solver does not simulate.
         """
+        if not np.array_equal(self._prescribed, kinematic_bodies(self.model)):
+            check_model(self.model)
+            time, frame = self.integrate.time, self.integrate.frame
+            self._build()
+            self.integrate.time, self.integrate.frame = time, frame
+            return
         refreshed = StructArgument(joint_parameters(self.model), self.model.device)
         for stage in (self.boundary, self.contact_jacobian, self.integrate):
             stage.parameters = refreshed

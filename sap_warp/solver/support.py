@@ -5,6 +5,8 @@ from __future__ import annotations
 import newton
 import numpy as np
 
+from .layout import kinematic_bodies
+
 _JOINT_TYPES = (
     newton.JointType.FIXED,
     newton.JointType.FREE,
@@ -80,9 +82,11 @@ def _body_problems(model: newton.Model) -> list[str]:
     orphans = np.setdiff1d(np.arange(model.body_count), model.joint_child.numpy())
     if len(orphans):
         problems.append(f"bodies without a joint (use add_body, or add a joint to them): {_named(labels, orphans)}")
-    kinematic = (model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC)) != 0
-    if kinematic.any():
-        problems.append(f"kinematic bodies: {_named(labels, np.flatnonzero(kinematic))}")
+    kinematic = kinematic_bodies(model)
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    carried = np.unique(child[kinematic[child] & (parent >= 0)])
+    if len(carried):
+        problems.append(f"kinematic bodies that are carried by other bodies: {_named(labels, carried)}")
     massless = model.joint_child.numpy()[_massless_joints(model)]
     if len(massless):
         problems.append(
@@ -90,9 +94,24 @@ def _body_problems(model: newton.Model) -> list[str]:
         )
     world = model.body_world.numpy()
     if (world < 0).any() and (world >= 0).any():
-        hits = np.flatnonzero(world < 0)
-        problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
+        hits = np.flatnonzero((world < 0) & _movable_bodies(model, kinematic))
+        if len(hits):
+            problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
+        hits = np.unique(child[(parent >= 0) & (world[parent] != world[child])])
+        if len(hits):
+            problems.append(f"bodies jointed to a body of another world: {_named(labels, hits)}")
     return problems
+
+
+def _movable_bodies(model: newton.Model, kinematic: np.ndarray) -> np.ndarray:
+    """Which bodies respond to forces: a joint with dofs that are not prescribed is somewhere above them."""
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    dofs = np.diff(model.joint_qd_start.numpy())
+    movable = np.zeros(model.body_count, bool)
+    for joint in range(model.joint_count):  # Newton orders joints parents first
+        above = parent[joint] >= 0 and movable[parent[joint]]
+        movable[child[joint]] = above or (dofs[joint] > 0 and not kinematic[child[joint]])
+    return movable
 
 
 def _massless_joints(model: newton.Model) -> np.ndarray:
@@ -103,9 +122,10 @@ def _massless_joints(model: newton.Model) -> np.ndarray:
         if parent[joint] >= 0:
             moved[parent[joint]] += moved[child[joint]]
     start = model.joint_qd_start.numpy()
+    prescribed = kinematic_bodies(model)[child]
     armature = np.concatenate([[0.0], np.cumsum(model.joint_armature.numpy().astype(np.float64))])
     no_armature = armature[start[1:]] == armature[start[:-1]]
-    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature)
+    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature & ~prescribed)
 
 
 def _other_problems(model: newton.Model) -> list[str]:
