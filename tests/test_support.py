@@ -39,9 +39,44 @@ def carried_kinematic_body(builder):
     builder.body_label[links[1]] = "conveyor"
 
 
-def loop_joint(builder):
+def loop_joint(builder, **dof):
     links, _ = chain(builder, 3)
-    builder.add_joint_revolute(links[0], links[2], label="closing")
+    return builder.add_joint_revolute(links[0], links[2], label="closing", **dof)
+
+
+def driven_loop_joint(builder):
+    loop_joint(builder, target_ke=10.0)
+
+
+def limited_loop_joint(builder):
+    loop_joint(builder, limit_lower=-1.0, limit_upper=1.0)
+
+
+def rubbing_loop_joint(builder):
+    loop_joint(builder, friction=1.0)
+
+
+def damped_loop_joint(builder):
+    builder.joint_damping[builder.joint_qd_start[loop_joint(builder)]] = 1.0
+
+
+def distance_loop_joint(builder):
+    links, _ = chain(builder, 3)
+    builder.add_joint_distance(links[0], links[2], label="leash")
+
+
+def mimic_of_a_ball(builder):
+    ball = builder.add_joint_ball(-1, link(builder))
+    hinge = builder.add_joint_revolute(-1, link(builder))
+    builder.add_articulation([ball])
+    builder.add_articulation([hinge])
+    with pytest.warns(DeprecationWarning, match="add_constraint_mimic"):
+        builder.add_constraint_mimic(hinge, ball, label="ape")
+
+
+def mimic_of_a_loop_joint(builder):
+    closing = loop_joint(builder)
+    builder.set_joint_mimic(closing, 0)
 
 
 def disabled_joint(builder):
@@ -139,6 +174,12 @@ def mjcf_connect(builder):
     )
 
 
+def mjcf_equality_of_two_dofs(builder):
+    double = MJCF.replace('<joint name="jl"', '<joint name="jx" type="hinge" axis="1 0 0"/><joint name="jl"')
+    text = double.format('<equality><joint name="pair" joint1="jl" joint2="jr"/></equality>')
+    builder.add_mjcf(text, convert_mjc_equality_constraints=False)
+
+
 def mjcf_joint_equality(builder):
     builder.add_mjcf(MJCF.format('<equality><joint joint1="jl" joint2="jr"/></equality>'))
 
@@ -160,14 +201,19 @@ def massless_leaf(builder):
 
 REFUSED = [
     (carried_kinematic_body, ["kinematic bodies that are carried", "'conveyor'"]),
-    (loop_joint, ["loop joints", "'closing'"]),
+    (driven_loop_joint, ["drives on joints that close a loop", "'closing'"]),
+    (limited_loop_joint, ["joint limits on joints that close a loop", "'closing'"]),
+    (rubbing_loop_joint, ["joint friction on joints that close a loop", "'closing'"]),
+    (damped_loop_joint, ["joint damping on joints that close a loop", "'closing'"]),
+    (distance_loop_joint, ["distance joints that close a loop", "'leash'"]),
+    (mimic_of_a_ball, ["mimic constraints between joints that do not match", "'ape'"]),
+    (mimic_of_a_loop_joint, ["mimic joints between joints that do not match", "'closing'"]),
     (disabled_joint, ["disabled joints", "'unplugged'"]),
     (particles, ["3 particles"]),
     (springs, ["2 springs", "3 particles"]),
     (cloth, ["4 triangle elements", "6 particles"]),
     (soft_body, ["5 tetrahedral elements"]),
     (muscle, ["1 muscles"]),
-    (mimic_joint, ["mimic joints", "'hinge1'"]),
     (orphan_body, ["bodies without a joint", "'lonely'", "add_body"]),
     (drive_on_free_joint, ["drives on free or distance joints", "'puck_joint'"]),
     (damper_on_free_joint, ["drives on free or distance joints", "'puck_joint'"]),
@@ -175,8 +221,7 @@ REFUSED = [
     (friction_on_distance_joint, ["joint friction on free or distance joints", "'tether'"]),
     (rod_joint, ["joint type", "'noodle'"]),
     (shared_body, ["shared by all worlds", "'common'"]),
-    (mjcf_connect, ["1 equality constraints"]),
-    (mjcf_joint_equality, ["1 equality constraints"]),
+    (mjcf_equality_of_two_dofs, ["joint equality constraints", "'pair'"]),
     (mjcf_tendon, ["tendon"]),
     (massless_free_body, ["mass", "'ghost'"]),
     (massless_leaf, ["mass", "'ghost'"]),
@@ -207,7 +252,7 @@ def test_only_the_offenders_are_named():
 def test_all_problems_are_reported_at_once():
     """One error lists every unsupported feature on its own line, so that one round of repairs is enough."""
     builder = newton.ModelBuilder()
-    features = (carried_kinematic_body, loop_joint, orphan_body, disabled_joint, springs, friction_on_free_joint)
+    features = (carried_kinematic_body, driven_loop_joint, orphan_body, disabled_joint, springs, friction_on_free_joint)
     box(builder)
     for build in features[:-1]:
         build(builder)
@@ -217,7 +262,7 @@ def test_all_problems_are_reported_at_once():
     lines = str(error.value).splitlines()[1:]
     for words in (
         ("kinematic bodies that are carried", "'conveyor'"),
-        ("loop joints", "'closing'"),
+        ("drives on joints that close a loop", "'closing'"),
         ("bodies without a joint", "'lonely'"),
         ("disabled joints", "'unplugged'"),
         ("2 springs",),
@@ -293,6 +338,10 @@ def global_shapes_beside_worlds(builder):
 SUPPORTED = [
     kinematic_bodies_of_every_kind,
     kinematic_body_beside_worlds,
+    loop_joint,
+    mimic_joint,
+    mjcf_connect,
+    mjcf_joint_equality,
     every_joint_type,
     gains_without_a_mode,
     massless_link_with_a_heavy_child,

@@ -83,9 +83,9 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
         base = world * out.capacity
-        coupled = int(0)
+        coupled = layout.world_coupled[world]
         for e in range(start, end):
-            out.hessian_first[e] = layout.dof_first[e]
+            out.hessian_first[e] = layout.dof_reach[e]
         for row in range(base, base + out.count[world]):
             if out.body_a[row] >= 0 and out.body_b[row] >= 0:
                 coupled = 1

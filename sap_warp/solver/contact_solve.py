@@ -1,6 +1,7 @@
 """Stage 4: the Newton solve of the convex objective, one world per block, from guess to velocity in one kernel.
 
 l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over dofs l_k(v_k)
+       + sum over bilateral rows l_b(J_b v)
 
 iterate    H d = -g,  v <- v + alpha d                  `objective`, `block.make_cholesky`, `line_search`
 stop       |D g| <= abs_tol + rel_tol max(|D A v|, |D j|), D = diag(A)^(-1/2), j all impulses of the terms
@@ -44,6 +45,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     FreeMotion, Contacts, Terms, Solve = F.FreeMotion, F.Contacts, F.Terms, F.Solve
     start_at, relative_velocities, gradient, hessian = F.start_at, F.relative_velocities, F.gradient, F.hessian
     multiply, block_sum = F.multiply, F.block_sum
+    Rows, row_count, start_rows = F.rows.Rows, F.rows.row_count, F.rows.start_rows
+    aim_rows, advance_rows = F.rows.aim_rows, F.rows.advance_rows
     line_search = make_line_search(types)
     Line, line_value, search = line_search.Line, line_search.line_value, line_search.search
     cholesky = make_cholesky(linear)
@@ -57,6 +60,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         d: wp.ref[FreeMotion],
         c: wp.ref[Contacts],
         t: wp.ref[Terms],
+        k: wp.ref[Rows],
         o: wp.ref[NewtonOptions],
         search_options: wp.ref[SearchOptions],
         dt: wp.float64,
@@ -75,7 +79,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         iterations = int(0)
         trials = int(0)
         residual = scalar(0.0)
-        free = c.count[world] == 0 and t.count[world] == 0
+        free = c.count[world] == 0 and t.count[world] == 0 and row_count(k, world) == 0
 
         broken = scalar(0.0)  # velocities that are not finite
         for e in range(first + lane(), last, wp.block_dim()):
@@ -97,7 +101,9 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             line.v = s.v
             line.dv = s.dv
             line.scratch = s.scratch
+            # the momentum cost and the bilateral rows are one parabola along any direction
             momentum = vec3()
+            momentum[0] = start_rows(k, world, s.v)
             for e in range(first + lane(), last, wp.block_dim()):
                 momentum[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
             momentum = block_sum(momentum, s.scratch, world)
@@ -105,7 +111,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             line.cost = line_value(line, c, t, scalar(0.0), 0)[0]
             running = bool(True)
             while running:
-                norms = gradient(layout, d, c, t, s, world, h)
+                norms = gradient(layout, d, c, t, k, s, world, h)
                 scale = wp.sqrt(wp.max(norms[1], norms[2]))
                 size = wp.sqrt(norms[0])
                 residual = size / wp.max(scale, scalar(1e-30))
@@ -117,7 +123,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 if iterations >= o.max_iterations:
                     state = ITERATION_LIMIT
                     break
-                hessian(layout, d, c, t, s, world, h)
+                hessian(layout, d, c, t, k, s, world, h)
                 coupled = c.coupled[world]
                 if (
                     factor(
@@ -163,7 +169,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     s.A_dv,
                 )
                 relative_velocities(layout, d, c, s, world, s.dv, c.dvc, False)
-                slopes = vec3()
+                slopes = aim_rows(k, world, s.dv)
                 for e in range(first + lane(), last, wp.block_dim()):
                     slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * s.dv[e]
                 slopes = block_sum(slopes, s.scratch, world)
@@ -185,6 +191,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 base = world * c.capacity
                 for row in range(base + lane(), base + c.count[world], wp.block_dim()):
                     c.vc[row] = c.vc[row] + c.dvc[row] * alpha
+                advance_rows(k, world, alpha)
                 barrier()
                 line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
                 iterations += 1
@@ -216,6 +223,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         d: wp.array(dtype=FreeMotion),
         c: wp.array(dtype=Contacts),
         t: wp.array(dtype=Terms),
+        k: wp.array(dtype=Rows),
         o: wp.array(dtype=NewtonOptions),
         search_options: wp.array(dtype=SearchOptions),
         dt: wp.float64,
@@ -232,6 +240,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             d[0],
             c[0],
             t[0],
+            k[0],
             o[0],
             search_options[0],
             dt,
@@ -257,12 +266,13 @@ class SapContactSolve:
         options: Any,
         free_motion: Any,
         contact_jacobian: Any,
+        constraints: Any,
         block_dim: int,
     ):
         """Allocate everything once; ``block_dim`` lanes share a world."""
         self.model, self.layout, self.sizes = model, layout.struct, sizes
         self.layout_argument = layout.array
-        self.free_motion, self.contact_jacobian = free_motion, contact_jacobian
+        self.free_motion, self.contact_jacobian, self.constraints = free_motion, contact_jacobian, constraints
         self.types = TYPES[options.contact_solve_precision]
         linear = TYPES[options.contact_linear_solve_precision]
         device = model.device
@@ -294,6 +304,7 @@ class SapContactSolve:
                 self.free_motion.argument,
                 self.contact_jacobian.argument,
                 self.contact_jacobian.terms_argument,
+                self.constraints.argument,
                 self._newton_options.array,
                 self._search_options.array,
                 dt,

@@ -23,6 +23,8 @@ import newton
 import numpy as np
 import warp as wp
 
+from .topology import kinematic_bodies, tree_joints
+
 
 @wp.struct
 class Layout:
@@ -60,6 +62,8 @@ class Layout:
     dof_above_start: wp.array(dtype=wp.int32)  # where the list of each dof begins, [dofs + 1]
     dof_first: wp.array(dtype=wp.int32)  # first dof of the subtree that ends here
     dof_entry: wp.array(dtype=wp.int32)  # packed address of A[e, dof_first[e]]
+    dof_reach: wp.array(dtype=wp.int32)  # first column of the Hessian's row without contacts: constraints widen it
+    world_coupled: wp.array(dtype=wp.int32)  # 1 if constraints couple dofs that are not above one another, [worlds]
 
     distance_body: wp.array(dtype=wp.int32)  # bodies below distance joints, by world
     world_distance: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
@@ -75,6 +79,7 @@ class LayoutSizes:
     body_count: int
     dof_count: int
     """All dofs, prescribed ones included."""
+    free_dof_count: int
     entry_count: int
     hessian_count: int
     distance_rows_max: int
@@ -103,12 +108,12 @@ class _Tables:
         self.joint_type = model.joint_type.numpy()
         self.joint_q_start = model.joint_q_start.numpy()
         self.joint_qd_start = model.joint_qd_start.numpy()
-        joint_child = model.joint_child.numpy()
-        joint_parent = model.joint_parent.numpy()
+        tree = np.flatnonzero(tree_joints(model))
+        child = model.joint_child.numpy()[tree]
         self.parent = np.full(model.body_count, -1, np.int64)
         self.joint = np.full(model.body_count, -1, np.int64)
-        self.parent[joint_child] = joint_parent
-        self.joint[joint_child] = np.arange(model.joint_count)
+        self.parent[child] = model.joint_parent.numpy()[tree]
+        self.joint[child] = tree
         self.prescribed = kinematic_bodies(model)
         body_world = model.body_world.numpy()
         self.is_global = bool((body_world < 0).all())
@@ -201,6 +206,8 @@ class _Tables:
             "dof_above_start": np.concatenate([[0], np.cumsum(joined("dof_above_count", None))]),
             "dof_first": joined("dof_first", "dof"),
             "dof_entry": joined("dof_entry", "entry"),
+            "dof_reach": joined("dof_first", "dof"),
+            "world_coupled": np.zeros(len(worlds)),
             "distance_body": joined("distance_body", "body"),
         }
         newton_body = np.empty(int(start["body"][-1]), np.int64)
@@ -214,15 +221,11 @@ class _Tables:
             world_count=len(worlds),
             body_count=int(start["body"][-1]),
             dof_count=int(start["prescribed"][-1]),
+            free_dof_count=int(start["dof"][-1]),
             entry_count=int(start["entry"][-1]),
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
         )
-
-
-def kinematic_bodies(model: newton.Model) -> np.ndarray:
-    """Which bodies follow a prescribed motion, by Newton's index."""
-    return (model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC)) != 0
 
 
 def _order_world(

@@ -4,6 +4,8 @@
     Hessian    H = A + J^T G J + dof terms                  6x6 blocks X^T G X summed over subtrees, leaves to root,
                                                             and one 6x6 block per pair of touching moving bodies
 
+Bilateral constraints, if a world has any, add J_k^T gamma_k and J_k^T J_k / R_k row by row (`constraint_terms`).
+
 The cost of the Hessian does not depend on how many contacts a body has. H lies in packed rows (`layout`), widened
 where contacts couple dofs that are not above one another.
 """
@@ -15,6 +17,7 @@ import warp as wp
 
 from ..precision import Types
 from .block import barrier, lane, make_add_column, make_block_sum, make_copy, make_multiply
+from .constraint_terms import make_constraint_terms
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
 from .layout import Layout
@@ -68,6 +71,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     multiply = make_multiply(dynamics, types)
     add_column, copy = make_add_column(linear, dynamics, types), make_copy(linear, dynamics)
     block_sum = make_block_sum(vec3)
+    rows = make_constraint_terms(types, linear)
+    Rows, row_count = rows.Rows, rows.row_count
+    add_impulses, add_stiffness = rows.add_impulses, rows.add_stiffness
 
     @wp.func
     def column_w(d: wp.ref[FreeMotion], e: int) -> vec3:
@@ -233,6 +239,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         d: wp.ref[FreeMotion],
         c: wp.ref[Contacts],
         t: wp.ref[Terms],
+        k: wp.ref[Rows],
         s: wp.ref[Solve],
         world: int,
         h: scalar,
@@ -241,12 +248,17 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
         accumulate(layout, c, s, world, False)
+        constrained = row_count(k, world) > 0
+        if constrained:
+            add_impulses(k, world, first, last, s.impulse)
         norms = vec3()
         for e in range(first + lane(), last, wp.block_dim()):
             b = layout.dof_body[e]
             j = scalar(0.0)
+            if constrained:
+                j = s.impulse[e]
             if c.body_active[b] != 0:
-                j = wp.dot(column_w(d, e), s.fw[b]) + wp.dot(column_v(d, e), s.fv[b])
+                j += wp.dot(column_w(d, e), s.fw[b]) + wp.dot(column_v(d, e), s.fv[b])
             if t.kind[e] != 0:
                 j -= evaluate(t, e, s.v[e], h)[1]
             g = s.p[e] - j
@@ -314,6 +326,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         d: wp.ref[FreeMotion],
         c: wp.ref[Contacts],
         t: wp.ref[Terms],
+        k: wp.ref[Rows],
         s: wp.ref[Solve],
         world: int,
         h: scalar,
@@ -330,10 +343,10 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             for e in range(first + lane(), last, wp.block_dim()):
                 target = c.hessian_entry[e]
                 width = layout.dof_first[e] - c.hessian_first[e]
-                for k in range(width):
-                    s.H[target + k] = lscalar(0.0)
-                for k in range(e - layout.dof_first[e] + 1):
-                    s.H[target + width + k] = lscalar(d.A[layout.dof_entry[e] + k])
+                for i in range(width):
+                    s.H[target + i] = lscalar(0.0)
+                for i in range(e - layout.dof_first[e] + 1):
+                    s.H[target + width + i] = lscalar(d.A[layout.dof_entry[e] + i])
         barrier()
         for e in range(first + lane(), last, wp.block_dim()):
             b = layout.dof_body[e]
@@ -356,11 +369,12 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                     1,
                 )
             if t.kind[e] != 0:
-                k = c.hessian_entry[e] + e - c.hessian_first[e]
-                s.H[k] = s.H[k] + lscalar(evaluate(t, e, s.v[e], h)[2])
+                address = c.hessian_entry[e] + e - c.hessian_first[e]
+                s.H[address] = s.H[address] + lscalar(evaluate(t, e, s.v[e], h)[2])
         barrier()
         if coupled != 0:
             couple_pairs(layout, d, c, s, world)
+            add_stiffness(k, world, c.hessian_first, c.hessian_entry, s.H)
 
     return SimpleNamespace(
         FreeMotion=FreeMotion,
@@ -373,4 +387,5 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         hessian=hessian,
         multiply=multiply,
         block_sum=block_sum,
+        rows=rows,
     )

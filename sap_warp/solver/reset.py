@@ -117,6 +117,10 @@ class SapReset:
             outputs=[state.joint_q, state.joint_qd, state.body_q, state.body_qd, state.body_f, solver.world_status],
             device=model.device,
         )
+        chosen = int(RESET_Q | RESET_QD | RESET_F if flags is None else flags)
+        solver.loop_joints.hand_on(
+            solver.boundary, state, world_mask, bool(chosen & int(RESET_Q)), bool(chosen & int(RESET_QD))
+        )
 
 
 def _check_mask(world_mask: wp.array | None, worlds: int, device: Any) -> None:

@@ -26,17 +26,20 @@ from ..model import (
 from .arguments import StructArgument
 from .boundary import SapBoundary
 from .capacity import CapacityCheck
+from .constraints import SapConstraints
 from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
 from .contact_solve import SapContactSolve
 from .free_motion import SapFreeMotion
 from .integrate import SapIntegrate
 from .kinematics import Links, joint_parameters
-from .layout import build_layout, kinematic_bodies
+from .layout import build_layout
+from .loop_joints import LoopJoints
 from .options import SapOptions, expand_options
 from .reset import SapReset
 from .status import SolveStatus
 from .support import check_model
+from .topology import kinematic_bodies
 
 CUDA_BLOCK_DIM = 64
 """Lanes that share a world on CUDA: two warps."""
@@ -93,6 +96,7 @@ class SolverSAP(SolverBase):
         """Make the tables and stages for what the model contains now."""
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
+        self.constraints = SapConstraints(self.sap_model, self.layout, self.sizes, self.options)
         device = self.model.device
         parameters = StructArgument(joint_parameters(self.model), device)
         shared = (self.sap_model, StructArgument(self.layout, device), self.sizes)
@@ -101,9 +105,10 @@ class SolverSAP(SolverBase):
         self.free_motion = SapFreeMotion(*shared, self.links, self.options)
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, self.options, self.free_motion)
         self.contact_solve = SapContactSolve(
-            *shared, self.options, self.free_motion, self.contact_jacobian, self._block_dim
+            *shared, self.options, self.free_motion, self.contact_jacobian, self.constraints, self._block_dim
         )
         self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
+        self.loop_joints = LoopJoints(self.sap_model, self.free_motion.layout_argument)
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
@@ -144,8 +149,10 @@ class SolverSAP(SolverBase):
         self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
         self.free_motion.compute(self.boundary, dt, self._status, lanes)  # A, v*
         self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes)  # rows, weights
+        self.constraints.compute(self.boundary, self.free_motion, dt, lanes)  # couplings, welds, loops
         self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
         self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
+        self.loop_joints.hand_on(self.boundary, target)
         self._last_contacts, self._last_dt = found, dt
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
@@ -216,14 +223,15 @@ class SolverSAP(SolverBase):
 
         Joint frames, axes, masses and inertias are packed at construction: change them, then call this. Gravity,
         armature, damping, gains, limits, friction and shape materials are read afresh by every step, and need this
-        call only if the array itself was replaced by another one. Making a body kinematic or dynamic changes which
-        dofs are unknowns: the solver is built anew then, and graphs that were captured before must be captured again.
+        call only if the array itself was replaced by another one. Frames, coefficients and enable flags of
+        constraints are packed like joint frames. Making a body kinematic or dynamic, or adding a constraint, changes
+        the unknowns: the solver is built anew then, and graphs that were captured before must be captured again.
 
         Raises:
             UnsupportedModelError: The change leads to a model that the solver does not simulate.
         """
-        if not np.array_equal(self._prescribed, kinematic_bodies(self.model)):
-            check_model(self.model)
+        check_model(self.model)
+        if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.constraints.refresh():
             time, frame = self.integrate.time, self.integrate.frame
             self._build()
             self.integrate.time, self.integrate.frame = time, frame

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import newton
 import numpy as np
+from newton.solvers import SolverMuJoCo
 
-from .layout import kinematic_bodies
+from .constraint_sources import equality_table, native_equalities
+from .joint_rows import UNLIMITED, UNLIMITED_SPEED
+from .layout import SCALAR_JOINTS
+from .topology import kinematic_bodies, tree_joints
 
 _JOINT_TYPES = (
     newton.JointType.FIXED,
@@ -42,19 +48,94 @@ def _joint_problems(model: newton.Model) -> list[str]:
     for kind in np.setdiff1d(kinds, [int(k) for k in _JOINT_TYPES]):
         hits = np.flatnonzero(kinds == kind)
         problems.append(f"joint type {newton.JointType(int(kind)).name}: {_named(labels, hits)}")
+    tree = tree_joints(model)
+    disabled = ~model.joint_enabled.numpy().astype(bool)
     checks = (
-        (~model.joint_enabled.numpy().astype(bool), "disabled joints (joint_enabled is False)"),
-        (model.joint_articulation.numpy() < 0, "joints outside any articulation (loop joints)"),
-        (model.joint_mimic_joint.numpy() >= 0, "mimic joints"),
+        (disabled & tree, "disabled joints (joint_enabled is False) that carry a body"),
+        (~tree & (kinds == int(newton.JointType.DISTANCE)), "distance joints that close a loop"),
     )
     for mask, what in checks:
         if mask.any():
             problems.append(f"{what}: {_named(labels, np.flatnonzero(mask))}")
-    children, counts = np.unique(model.joint_child.numpy(), return_counts=True)
+    children, counts = np.unique(model.joint_child.numpy()[tree], return_counts=True)
     if (counts > 1).any():
         problems.append(f"bodies with several parent joints: {_named(model.body_label, children[counts > 1])}")
     problems.extend(_drive_problems(model, kinds, labels))
+    problems.extend(_loop_problems(model, tree))
+    problems.extend(_coupling_problems(model, tree))
     return problems
+
+
+def _loop_problems(model: newton.Model, tree: np.ndarray) -> list[str]:
+    """A loop joint only constrains its bodies: nothing acts along its own axes."""
+    problems = []
+    joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    on_loop = ~tree[joint_of_dof]
+    bounded = (model.joint_limit_lower.numpy() > -UNLIMITED) | (model.joint_limit_upper.numpy() < UNLIMITED)
+    checks = (
+        (_driven(model), "drives"),
+        (model.joint_friction.numpy() > 0, "joint friction"),
+        (model.joint_damping.numpy() > 0, "joint damping"),
+        (bounded & (model.joint_limit_ke.numpy() > 0), "joint limits"),
+        (model.joint_velocity_limit.numpy() < UNLIMITED_SPEED, "velocity limits"),
+        (model.joint_f.numpy() != 0, "joint forces"),
+    )
+    for mask, what in checks:
+        hits = np.unique(joint_of_dof[mask & on_loop])
+        if len(hits):
+            problems.append(f"{what} on joints that close a loop: {_named(model.joint_label, hits)}")
+    return problems
+
+
+def _coupling_problems(model: newton.Model, tree: np.ndarray) -> list[str]:
+    """Couplings act between equally many scalar coordinates of joints that carry a body."""
+    problems = []
+    scalar = np.isin(model.joint_type.numpy(), SCALAR_JOINTS)
+    dofs = np.diff(model.joint_qd_start.numpy())
+
+    def fits(first: Any, second: Any) -> bool:
+        pair = [j for j in (first, second) if j >= 0]
+        return all(scalar[j] and tree[j] for j in pair) and len({int(dofs[j]) for j in pair}) == 1
+
+    reference = model.joint_mimic_joint.numpy()
+    hits = np.array([j for j in np.flatnonzero(reference >= 0) if not fits(j, reference[j])], np.int64)
+    if len(hits):
+        problems.append(f"mimic joints between joints that do not match: {_named(model.joint_label, hits)}")
+    if model.constraint_mimic_count:
+        pairs = zip(model.constraint_mimic_joint0.numpy(), model.constraint_mimic_joint1.numpy(), strict=True)
+        hits = np.array([i for i, (first, second) in enumerate(pairs) if not fits(first, second)], np.int64)
+        if len(hits):
+            named = _named(model.constraint_mimic_label, hits)
+            problems.append(f"mimic constraints between joints that do not match: {named}")
+    table = equality_table(model)
+    rows = native_equalities(table)
+    if len(rows):
+        joint = np.array([i for i in rows if table["type"][i] == int(SolverMuJoCo.EqType.JOINT)], np.int64)
+        hits = np.array(
+            [i for i in joint if not fits(table["joint1"][i], table["joint2"][i]) or dofs[table["joint1"][i]] != 1],
+            np.int64,
+        )
+        if len(hits):
+            problems.append(f"joint equality constraints that are not between two single dofs: {_shown(table, hits)}")
+        other = rows[~np.isin(table["type"][rows], [int(kind) for kind in SolverMuJoCo.EqType])]
+        if len(other):
+            problems.append(f"equality constraints of unknown type: {_shown(table, other)}")
+        world = np.append(model.body_world.numpy(), -1)
+        first, second = world[table["body1"][rows]], world[table["body2"][rows]]
+        apart = rows[(first >= 0) & (second >= 0) & (first != second)]
+        if len(apart):
+            problems.append(f"equality constraints between worlds: {_shown(table, apart)}")
+    return problems
+
+
+def _shown(table: dict[str, Any], hits: np.ndarray) -> str:
+    return _named(table["label"], hits)
+
+
+def _driven(model: newton.Model) -> np.ndarray:
+    return (model.joint_target_mode.numpy() != int(newton.JointTargetMode.NONE)) & (
+        (model.joint_target_ke.numpy() > 0) | (model.joint_target_kd.numpy() > 0)
+    )
 
 
 def _drive_problems(model: newton.Model, kinds: np.ndarray, labels: list[str]) -> list[str]:
@@ -64,10 +145,7 @@ def _drive_problems(model: newton.Model, kinds: np.ndarray, labels: list[str]) -
     counts = np.diff(model.joint_qd_start.numpy())
     joint_of_dof = np.repeat(np.arange(len(kinds)), counts)
     on_floating = floating[joint_of_dof]
-    driven = (model.joint_target_mode.numpy() != int(newton.JointTargetMode.NONE)) & (
-        (model.joint_target_ke.numpy() > 0) | (model.joint_target_kd.numpy() > 0)
-    )
-    for mask, what in ((driven, "drives"), (model.joint_friction.numpy() > 0, "joint friction")):
+    for mask, what in ((_driven(model), "drives"), (model.joint_friction.numpy() > 0, "joint friction")):
         hits = np.unique(joint_of_dof[mask & on_floating])
         if len(hits):
             problems.append(f"{what} on free or distance joints: {_named(labels, hits)}")
@@ -79,11 +157,12 @@ def _drive_problems(model: newton.Model, kinds: np.ndarray, labels: list[str]) -
 def _body_problems(model: newton.Model) -> list[str]:
     problems = []
     labels = model.body_label
-    orphans = np.setdiff1d(np.arange(model.body_count), model.joint_child.numpy())
+    tree = tree_joints(model)
+    orphans = np.setdiff1d(np.arange(model.body_count), model.joint_child.numpy()[tree])
     if len(orphans):
         problems.append(f"bodies without a joint (use add_body, or add a joint to them): {_named(labels, orphans)}")
     kinematic = kinematic_bodies(model)
-    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    parent, child = model.joint_parent.numpy()[tree], model.joint_child.numpy()[tree]
     carried = np.unique(child[kinematic[child] & (parent >= 0)])
     if len(carried):
         problems.append(f"kinematic bodies that are carried by other bodies: {_named(labels, carried)}")
@@ -108,7 +187,7 @@ def _movable_bodies(model: newton.Model, kinematic: np.ndarray) -> np.ndarray:
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     dofs = np.diff(model.joint_qd_start.numpy())
     movable = np.zeros(model.body_count, bool)
-    for joint in range(model.joint_count):  # Newton orders joints parents first
+    for joint in np.flatnonzero(tree_joints(model)):  # Newton orders joints parents first
         above = parent[joint] >= 0 and movable[parent[joint]]
         movable[child[joint]] = above or (dofs[joint] > 0 and not kinematic[child[joint]])
     return movable
@@ -118,14 +197,15 @@ def _massless_joints(model: newton.Model) -> np.ndarray:
     """Joints with dofs whose whole subtree has no mass and whose dofs have no armature: A would be singular."""
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     moved = model.body_mass.numpy().astype(np.float64)
-    for joint in range(model.joint_count - 1, -1, -1):  # Newton orders joints parents first
+    tree = tree_joints(model)
+    for joint in np.flatnonzero(tree)[::-1]:  # Newton orders joints parents first
         if parent[joint] >= 0:
             moved[parent[joint]] += moved[child[joint]]
     start = model.joint_qd_start.numpy()
     prescribed = kinematic_bodies(model)[child]
     armature = np.concatenate([[0.0], np.cumsum(model.joint_armature.numpy().astype(np.float64))])
     no_armature = armature[start[1:]] == armature[start[:-1]]
-    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature & ~prescribed)
+    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature & ~prescribed & tree)
 
 
 def _other_problems(model: newton.Model) -> list[str]:
@@ -135,8 +215,6 @@ def _other_problems(model: newton.Model) -> list[str]:
         "tetrahedral elements": model.tet_count,
         "springs": model.spring_count,
         "muscles": model.muscle_count,
-        "mimic constraints": model.constraint_mimic_count,
         "MuJoCo tendons": int(model.custom_frequency_counts.get("mujoco:tendon", 0)),
-        "equality constraints": int(model.custom_frequency_counts.get("mujoco:equality_constraint", 0)),
     }
     return [f"{count} {what}" for what, count in counts.items() if count]

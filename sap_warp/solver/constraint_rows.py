@@ -1,0 +1,184 @@
+"""Violation, rate and mobility of every bilateral row at the start of a step.
+
+With F fixed in body a, M in body b, n and the axes in W, and w = w_b - w_a:
+
+    LINEAR     g = n.(p_M - p_F)                    rate n.(v_b - v_a), both at p_M
+    ANGLE      g = n.theta, R_FM = exp(theta)       rate w.(J^-T n), J the left Jacobian of the rotation vector
+    SWING      g = n.(a_F x a_M)                    rate w.(a_M x (n x a_F))
+    UNIVERSAL  g = n.a_M - its value at rest        rate w.(a_M x n)
+    COUPLER    g = q_1 - p(q_2)                     rate v_1 - p'(q_2) v_2
+
+All of these vanish for a motion that a and b share, so J has entries for the dofs above one of the two bodies only.
+What prescribed dofs do to g is taken off the rate that is asked of the others.
+"""
+
+import functools
+
+import warp as wp
+
+from ..precision import Types
+from .block import lane
+from .constraint_data import ANGLE, COUPLER, LINEAR, SWING, RowSource, make_constraint_data
+from .free_motion import make_free_motion_data
+from .kernel import solver_kernel
+from .layout import Layout
+from .terms.bilateral import NEAR_RIGID
+
+IMMOBILE = 1e-20
+"""A row whose mobility is below this cannot be moved by any dof."""
+
+
+@functools.cache
+def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
+    """The kernel: one block per world."""
+    FreeMotion = make_free_motion_data(pose, dynamics)
+    Rows = make_constraint_data(types)
+    scalar = types.scalar
+    F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
+
+    @wp.func
+    def rotation(d: wp.ref[FreeMotion], b: int) -> quat:
+        r = d.r[b]
+        return wp.normalize(quat(F(r[0]), F(r[1]), F(r[2]), F(r[3])))
+
+    @wp.func
+    def to_vec3(v: dynamics.vec3) -> vec3:
+        return vec3(F(v[0]), F(v[1]), F(v[2]))
+
+    @wp.func
+    def frame_origin(layout: wp.ref[Layout], d: wp.ref[FreeMotion], b: int, p: vec3, o: vec3) -> vec3:
+        """Position of a body-fixed point relative to o."""
+        if b < 0:
+            return p - o
+        q = d.p[b]
+        return vec3(F(q[0]), F(q[1]), F(q[2])) + wp.quat_rotate(rotation(d, b), p) + (d.origin[layout.body_root[b]] - o)
+
+    @wp.func
+    def rotation_vector(q_in: quat) -> vec3:
+        q = q_in
+        if q[3] < F(0.0):
+            q = -q
+        v = vec3(q[0], q[1], q[2])
+        sine = wp.length(v)
+        if sine < F(1e-12):
+            return v * F(2.0)
+        return v * (F(2.0) * wp.atan2(sine, q[3]) / sine)
+
+    @wp.func
+    def inverse_jacobian_transposed(theta: vec3, n: vec3) -> vec3:
+        """J^-T n of the left Jacobian of the rotation vector theta."""
+        angle2 = wp.dot(theta, theta)
+        c = F(1.0 / 12.0)
+        if angle2 > F(1e-8):
+            half = F(0.5) * wp.sqrt(angle2)
+            c = (F(1.0) - half / wp.tan(half)) / angle2
+        turned = wp.cross(theta, n)
+        return n + turned * F(0.5) + wp.cross(theta, turned) * c
+
+    @wp.func
+    def prescribed_rate(
+        layout: wp.ref[Layout], d: wp.ref[FreeMotion], b: int, spin: vec3, push: vec3, p: vec3, o: vec3
+    ) -> F:
+        """Rate that a kinematic root gives a row at one of its bodies."""
+        if b < 0:
+            return F(0.0)
+        root = layout.body_root[b]
+        if layout.body_prescribed[root] == 0:
+            return F(0.0)
+        w = to_vec3(d.Vw[root])
+        return wp.dot(spin, w) + wp.dot(push, to_vec3(d.Vv[root]) + wp.cross(w, p + (o - d.origin[root])))
+
+    @wp.func
+    def prepare_row(
+        layout: wp.ref[Layout],
+        d: wp.ref[FreeMotion],
+        source: wp.ref[RowSource],
+        k: wp.ref[Rows],
+        q: wp.array(dtype=F),
+        free_dofs: int,
+        row: int,
+        h: F,
+    ):
+        g = F(0.0)
+        known = F(0.0)
+        spin = vec3()  # the rate is spin . w + push . v, of b less of a
+        push = vec3()
+        p_M = vec3()
+        o = vec3()
+        slope = F(0.0)
+        if source.kind == COUPLER:
+            g = q[source.coord_1] - source.c0
+            if source.coord_2 >= 0:
+                x = q[source.coord_2]
+                g -= x * (source.c1 + x * (source.c2 + x * (source.c3 + x * source.c4)))
+                slope = source.c1 + x * (F(2.0) * source.c2 + x * (F(3.0) * source.c3 + x * F(4.0) * source.c4))
+                if source.dof_2 >= free_dofs:
+                    known -= slope * d.v0[source.dof_2]
+            if source.dof_1 >= free_dofs:
+                known += d.v0[source.dof_1]
+        else:
+            if source.b >= 0:
+                o = d.origin[layout.body_root[source.b]]
+            else:
+                o = d.origin[layout.body_root[source.a]]
+            r_F = source.r_aF
+            r_M = source.r_bM
+            if source.a >= 0:
+                r_F = rotation(d, source.a) * r_F
+            if source.b >= 0:
+                r_M = rotation(d, source.b) * r_M
+            n = wp.quat_rotate(r_F, source.n)
+            if source.kind == LINEAR:
+                p_M = frame_origin(layout, d, source.b, source.p_bM, o)
+                g = wp.dot(n, p_M - frame_origin(layout, d, source.a, source.p_aF, o))
+                push = n
+            elif source.kind == ANGLE:
+                theta = rotation_vector(wp.quat_inverse(r_F) * r_M)
+                g = wp.dot(source.n, theta)
+                spin = wp.quat_rotate(r_F, inverse_jacobian_transposed(theta, source.n))
+            elif source.kind == SWING:
+                a_F = wp.quat_rotate(r_F, source.axis)
+                a_M = wp.quat_rotate(r_M, source.axis)
+                g = wp.dot(n, wp.cross(a_F, a_M))
+                spin = wp.cross(a_M, wp.cross(n, a_F))
+            else:
+                a_M = wp.quat_rotate(r_M, source.axis)
+                g = wp.dot(n, a_M) - wp.dot(source.n, source.axis)
+                spin = wp.cross(a_M, n)
+            known = prescribed_rate(layout, d, source.b, spin, push, p_M, o)
+            known -= prescribed_rate(layout, d, source.a, spin, push, p_M, o)
+
+        mobility = F(0.0)
+        for i in range(k.row_entry[row], k.row_entry[row + 1]):
+            e = k.entry_dof[i]
+            J = F(1.0)
+            if source.kind == COUPLER:
+                if k.entry_side[i] > 0:
+                    J = -slope
+            else:
+                arm = p_M + (o - d.origin[layout.body_root[layout.dof_body[e]]])
+                sw = to_vec3(d.Sw[e])
+                J = F(k.entry_side[i]) * (wp.dot(spin, sw) + wp.dot(push, to_vec3(d.Sv[e]) + wp.cross(sw, arm)))
+            k.J[i] = scalar(J)
+            mobility += J * J / F(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
+        k.violation[row] = scalar(g)
+        k.vhat[row] = scalar(-g / (F(2.0) * h) - known)  # tau = h
+        k.R[row] = scalar(0.0)
+        if source.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
+            k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * mobility)
+
+    @solver_kernel
+    def constraint_data(
+        layout: wp.array(dtype=Layout),
+        d: wp.array(dtype=FreeMotion),
+        sources: wp.array(dtype=RowSource),
+        q_in: wp.array(dtype=F),
+        free_dofs: int,
+        dt: F,
+        k: wp.array(dtype=Rows),
+    ):
+        world = wp.tid() // wp.block_dim()
+        for row in range(k[0].world_row[world] + lane(), k[0].world_row[world + 1], wp.block_dim()):
+            prepare_row(layout[0], d[0], sources[row], k[0], q_in, free_dofs, row, dt)
+
+    return constraint_data

@@ -1,0 +1,107 @@
+"""Bilateral rows inside the Newton iteration: slack, impulse, stiffness and the parabola along a direction.
+
+Called by all lanes of a block. Rows may share dofs, so they take turns and the lanes share the entries of one.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from ..precision import Types
+from .block import barrier, lane
+from .constraint_data import make_constraint_data
+from .terms.bilateral import make_bilateral_term
+
+
+@functools.cache
+def make_constraint_terms(types: Types, linear: Types) -> SimpleNamespace:
+    """Device functions; ``linear`` is the precision of the Hessian."""
+    Rows = make_constraint_data(types)
+    bilateral = make_bilateral_term(types)
+    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+
+    @wp.func
+    def row_count(k: wp.ref[Rows], world: int) -> int:
+        return k.world_row[world + 1] - k.world_row[world]
+
+    @wp.func
+    def rate(k: wp.ref[Rows], row: int, v: wp.array(dtype=scalar)) -> scalar:
+        """J v of one row."""
+        total = scalar(0.0)
+        for i in range(k.row_entry[row], k.row_entry[row + 1]):
+            total += k.J[i] * v[k.entry_dof[i]]
+        return total
+
+    @wp.func
+    def start_rows(k: wp.ref[Rows], world: int, v: wp.array(dtype=scalar)) -> scalar:
+        """Slack of all rows at v; returns this lane's share of their cost."""
+        cost = scalar(0.0)
+        for row in range(k.world_row[world] + lane(), k.world_row[world + 1], wp.block_dim()):
+            slack = k.vhat[row] - rate(k, row, v)
+            k.slack[row] = slack
+            if k.R[row] > scalar(0.0):
+                cost += bilateral(slack, k.R[row])[0]
+        return cost
+
+    @wp.func
+    def aim_rows(k: wp.ref[Rows], world: int, dv: wp.array(dtype=scalar)) -> vec3:
+        """Change of the slack along dv; returns this lane's share of the slope and curvature of the cost."""
+        total = vec3()
+        for row in range(k.world_row[world] + lane(), k.world_row[world + 1], wp.block_dim()):
+            change = -rate(k, row, dv)
+            k.dslack[row] = change
+            if k.R[row] > scalar(0.0):
+                term = bilateral(k.slack[row], k.R[row])
+                total += vec3(term[1] * change, term[2] * change * change, scalar(0.0))
+        return total
+
+    @wp.func
+    def advance_rows(k: wp.ref[Rows], world: int, alpha: scalar):
+        for row in range(k.world_row[world] + lane(), k.world_row[world + 1], wp.block_dim()):
+            k.slack[row] = k.slack[row] + alpha * k.dslack[row]
+
+    @wp.func
+    def add_impulses(k: wp.ref[Rows], world: int, first: int, last: int, out: wp.array(dtype=scalar)):
+        """J^T gamma of all rows into ``out``, whose dofs first .. last - 1 are set to zero before."""
+        for e in range(first + lane(), last, wp.block_dim()):
+            out[e] = scalar(0.0)
+        barrier()
+        for row in range(k.world_row[world], k.world_row[world + 1]):
+            if k.R[row] > scalar(0.0):
+                gamma = bilateral(k.slack[row], k.R[row])[1]
+                for i in range(k.row_entry[row] + lane(), k.row_entry[row + 1], wp.block_dim()):
+                    e = k.entry_dof[i]
+                    out[e] = out[e] + k.J[i] * gamma
+            barrier()
+
+    @wp.func
+    def add_stiffness(
+        k: wp.ref[Rows],
+        world: int,
+        first: wp.array(dtype=wp.int32),
+        entry: wp.array(dtype=wp.int32),
+        H: wp.array(dtype=lscalar),
+    ):
+        """J^T J / R of all rows into the packed rows of H."""
+        for row in range(k.world_row[world], k.world_row[world + 1]):
+            if k.R[row] > scalar(0.0):
+                weight = bilateral(k.slack[row], k.R[row])[2]
+                start = k.row_entry[row]
+                for i in range(start + lane(), k.row_entry[row + 1], wp.block_dim()):
+                    e = k.entry_dof[i]
+                    address = entry[e] - first[e]
+                    for j in range(start, i + 1):
+                        a = address + k.entry_dof[j]
+                        H[a] = H[a] + lscalar(weight * k.J[i] * k.J[j])
+            barrier()
+
+    return SimpleNamespace(
+        Rows=Rows,
+        row_count=row_count,
+        start_rows=start_rows,
+        aim_rows=aim_rows,
+        advance_rows=advance_rows,
+        add_impulses=add_impulses,
+        add_stiffness=add_stiffness,
+    )

@@ -1,0 +1,177 @@
+"""Stage 3b: bilateral constraint rows. Nothing is launched, and no memory taken, for a model that has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from ..precision import TYPES
+from .arguments import StructArgument
+from .constraint_data import RowSource, make_constraint_data
+from .constraint_rows import make_constraint_kernel
+from .constraint_sources import Row, constraint_rows
+from .layout import LayoutSizes
+
+
+class SapConstraints:
+    """Owns the rows; `data` can be read after a step. Made before the layout is handed to kernels: rows widen it."""
+
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, options: Any):
+        """Find the rows of ``model`` and tell ``layout`` which dofs they couple."""
+        self.model, self.layout, self.sizes = model, layout, sizes
+        self.types = TYPES[options.contact_solve_precision]
+        rows = constraint_rows(model.newton_model)
+        self.count = len(rows)
+        self.pattern = [row.pattern for row in rows]
+        self._maps = _Maps(layout) if rows else None
+        order = np.zeros(0, np.int64)
+        worlds = np.zeros(0, np.int64)
+        if self._maps is not None:
+            worlds = np.array([self._maps.world(row) for row in rows])
+            order = np.argsort(worlds, kind="stable")
+        self._order = order
+        self._build([rows[i] for i in order], worlds[order])
+        self.refresh(rows)
+        self._kernel: Any = None
+
+    def _build(self, rows: list[Row], worlds: np.ndarray) -> None:
+        device = self.model.device
+        entries = [self._maps.entries(row) for row in rows] if self._maps is not None else []
+        counts = [len(dofs) for dofs, _ in entries]
+        self.data: Any = make_constraint_data(self.types)()
+        integers = {
+            "world_row": np.searchsorted(worlds, np.arange(self.sizes.world_count + 1)),
+            "row_entry": np.concatenate([[0], np.cumsum(counts)]),
+            "entry_dof": np.concatenate([np.zeros(0), *(dofs for dofs, _ in entries)]),
+            "entry_side": np.concatenate([np.zeros(0), *(sides for _, sides in entries)]),
+        }
+        for name, variable in self.data._cls.vars.items():
+            if name in integers:
+                array = wp.array(integers[name].astype(np.int32), dtype=wp.int32, device=device)
+            else:
+                size = sum(counts) if name == "J" else len(rows)
+                array = wp.zeros(size, dtype=variable.type.dtype, device=device)
+            setattr(self.data, name, array)
+        self._argument = StructArgument(self.data, device)
+        self.argument = self._argument.array
+        self._sources = wp.zeros(len(rows), dtype=RowSource, device=device)
+
+        reach = self.layout.dof_reach.numpy()
+        coupled = self.layout.world_coupled.numpy()
+        for world, (dofs, _) in zip(worlds, entries, strict=True):
+            if len(dofs):
+                reach[dofs] = np.minimum(reach[dofs], dofs[0])
+                coupled[world] = 1
+        if rows:
+            self.layout.dof_reach.assign(reach)
+            self.layout.world_coupled.assign(coupled)
+
+    def refresh(self, rows: list[Row] | None = None) -> bool:
+        """Read frames, coefficients and enable flags again; False if other rows than before are asked for."""
+        rows = constraint_rows(self.model.newton_model) if rows is None else rows
+        if [row.pattern for row in rows] != self.pattern:
+            return False
+        if self._maps is not None:
+            record: Any = RowSource
+            packed = np.zeros(len(rows), dtype=record.numpy_dtype())
+            for target, i in enumerate(self._order):
+                self._maps.pack(rows[i], packed[target])
+            self._sources.assign(wp.array(packed, dtype=RowSource, device=self.model.device))
+        return True
+
+    def compute(self, boundary: Any, free_motion: Any, dt: float, block_dim: int) -> None:
+        """Fill `data` for the state held by ``boundary``."""
+        if not self.count:
+            return
+        if self._kernel is None:
+            self._kernel = make_constraint_kernel(free_motion.pose_types, free_motion.types, self.types)
+        wp.launch(
+            self._kernel,
+            dim=self.sizes.world_count * block_dim,
+            inputs=[
+                free_motion.layout_argument,
+                free_motion.argument,
+                self._sources,
+                boundary.joint_q,
+                self.sizes.free_dof_count,
+                dt,
+            ],
+            outputs=[self.argument],
+            block_dim=block_dim,
+            device=self.model.device,
+        )
+
+    def dense(self, world: int = 0) -> np.ndarray:
+        """J of one world for inspection, shape [rows, dofs]; columns in Newton's dof order of that world."""
+        start, end = self.layout.world_dof.numpy()[world : world + 2]
+        order = np.argsort(self.layout.dof_newton.numpy()[start:end])
+        first, last = self.rows(world)
+        entry, dofs, values = (getattr(self.data, n).numpy() for n in ("row_entry", "entry_dof", "J"))
+        J = np.zeros((last - first, end - start))
+        for row in range(first, last):
+            span = slice(entry[row], entry[row + 1])
+            J[row - first, dofs[span] - start] = values[span]
+        return J[:, order]
+
+    def rows(self, world: int = 0) -> tuple[int, int]:
+        """First row of a world and the one after its last."""
+        first, last = self.data.world_row.numpy()[world : world + 2]
+        return int(first), int(last)
+
+
+class _Maps:
+    """From Newton's bodies and dofs to the solver's."""
+
+    def __init__(self, layout: Any):
+        self.body = layout.newton_body.numpy()
+        self.body_world = layout.body_world.numpy()
+        self.chain, self.parent = layout.body_chain.numpy(), layout.dof_parent.numpy()
+        self.dof_body = layout.dof_body.numpy()
+        self.free = len(self.dof_body)
+        newton_dof = layout.dof_newton.numpy()
+        self.dof = np.full(int(newton_dof.max(initial=-1)) + 1, -1, np.int64)
+        self.dof[newton_dof] = np.arange(len(newton_dof))
+
+    def world(self, row: Row) -> int:
+        """World whose unknowns a row couples; a row of prescribed dofs alone belongs anywhere."""
+        for dof in row.dofs:
+            if dof >= 0 and self.dof[dof] < self.free:
+                return int(self.body_world[self.dof_body[self.dof[dof]]])
+        for body in (row.a, row.b):
+            if body >= 0 and self.chain[self.body[body]] >= 0:
+                return int(self.body_world[self.body[body]])
+        return 0
+
+    def path(self, body: int) -> list[int]:
+        """Free dofs above a Newton body."""
+        e = self.chain[self.body[body]] if body >= 0 else -1
+        out = []
+        while e >= 0:
+            out.append(int(e))
+            e = self.parent[e]
+        return out
+
+    def entries(self, row: Row) -> tuple[np.ndarray, np.ndarray]:
+        """Dofs of a row, growing, and the side of each."""
+        if row.dofs[0] >= 0:
+            sides = {int(self.dof[d]): side for side, d in enumerate(row.dofs) if d >= 0}
+            sides = {e: side for e, side in sides.items() if e < self.free}
+        else:
+            a, b = set(self.path(row.a)), set(self.path(row.b))
+            sides = {e: -1 for e in a - b} | {e: 1 for e in b - a}
+        dofs = sorted(sides)
+        return np.array(dofs, np.int64), np.array([sides[e] for e in dofs], np.int64)
+
+    def pack(self, row: Row, out: Any) -> None:
+        """Write ``row`` into a record of `RowSource`."""
+        out["kind"], out["enabled"] = int(row.kind), int(row.enabled)
+        out["a"], out["b"] = (int(self.body[i]) if i >= 0 else -1 for i in (row.a, row.b))
+        out["p_aF"], out["p_bM"] = row.X_a[:3], row.X_b[:3]
+        out["r_aF"], out["r_bM"] = (X[3:] / np.linalg.norm(X[3:]) for X in (row.X_a, row.X_b))
+        out["n"], out["axis"] = row.n, row.axis
+        out["coord_1"], out["coord_2"] = row.coords
+        out["dof_1"], out["dof_2"] = (int(self.dof[d]) if d >= 0 else -1 for d in row.dofs)
+        for i, value in enumerate(row.polynomial):
+            out[f"c{i}"] = value
