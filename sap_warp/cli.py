@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .commands import bench, check, compare_presets, explain, presets, run, schema
+from .commands import bench, check, compare_presets, explain, presets, run, schema, validate
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
 from .scene_files import UnknownSceneError
 
-COMMANDS = (run, bench, check, explain, compare_presets, presets, schema)
+COMMANDS = (run, bench, check, explain, compare_presets, validate, presets, schema)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

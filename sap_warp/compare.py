@@ -86,7 +86,7 @@ def compare_presets(
     num_worlds: int = 8,
     dt: float | None = None,
     device: Any = None,
-    seed: int = 0,
+    seed: int | None = 0,
     solver_options: Mapping[str, Any] = TIGHT_TOLERANCES,
     report: Callable[[int], None] | None = None,
 ) -> PresetComparison:
@@ -96,10 +96,10 @@ def compare_presets(
         scene: A scene file, or the name of a shipped scene.
         steps: Length of the run; the last state is sampled too if ``every`` divides it.
         every: Compare at every so many steps, the first time at step ``every``.
-        num_worlds: Worlds, each from its own random pose.
+        num_worlds: Worlds, each from its own pose.
         dt: Time step [s]; None takes the scene's.
         device: Warp device; None is Warp's default.
-        seed: Of the random poses.
+        seed: Of the random poses; None starts as the scene says.
         solver_options: Options for all three solvers.
         report: Called with the number of finished steps.
 
@@ -109,8 +109,9 @@ def compare_presets(
     if every > steps:
         raise ValueError(f"every is {every} and steps is {steps}: no state would be sampled.")
     model, built = build_scene(str(scene), num_worlds, device)
-    randomize_start(model, seed)
-    built.sap_state = built.sap_model.state()
+    if seed is not None:
+        randomize_start(model, seed)
+        built.sap_state = built.sap_model.state()
     options = {"contact_preset_variant": REFERENCE, **solver_options}
     sim = Simulation.from_loaded(built, dt=dt, **options)
     run = sim.shards[0]

@@ -52,3 +52,8 @@ def find_scene_file(name: str) -> Path:
     near = difflib.get_close_matches(name.lower(), [*scenes, *SHORT_NAMES], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownSceneError(f"unknown scene {name!r}.{hint} Give a YAML or JSON file, or one of: {', '.join(scenes)}.")
+
+
+def runs_offline(file: Path) -> bool:
+    """Whether a shipped scene needs nothing from a git repository."""
+    return not re.search(r"^\s*(- )?(source: *\{ *)?git:", file.read_text(encoding="utf-8"), re.MULTILINE)

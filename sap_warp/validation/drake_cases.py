@@ -136,6 +136,7 @@ def compare(
 
     speed = "m/s, rad/s"
     outcome = Outcome()
+    outcome.curves["drake"] = {"one step": one_step, "positions": worst_q, "velocities": worst_v}
     outcome.check("velocity after one step", one_step, step_bound, step_why, speed)
     outcome.check(
         "velocity after single steps from Drake's own states, every tenth", resumed, speed_bound, speed_why, speed

@@ -117,6 +117,14 @@ def add_box(
     return body
 
 
+def _pipeline(model: newton.Model, capacity: int) -> SapCollisionPipeline:
+    """One pipeline for all simulations of a model, kept with it: making one generates Newton's kernels anew."""
+    made = model.__dict__.setdefault("_validation_pipelines", {})
+    if capacity not in made:
+        made[capacity] = SapCollisionPipeline(model, rigid_contact_max=capacity)
+    return made[capacity]
+
+
 class Simulation:
     """One model and one state, advanced in place."""
 
@@ -131,7 +139,7 @@ class Simulation:
         self.contacts: Any = None
         if model.shape_count > 1:
             worlds, capacity = self.solver.sizes.world_count, self.solver.options.max_rigid_contact
-            self.pipeline = SapCollisionPipeline(model, rigid_contact_max=worlds * capacity)
+            self.pipeline = _pipeline(model, worlds * capacity)
             self.contacts = self.pipeline.contacts()
         self.exact_centres = False
         """Put contact points of balls back to their centres, which Newton carries through the world in fp32."""
