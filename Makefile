@@ -6,6 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two processes; a file stays in one of them, so that each kernel is compiled once.
 PYTEST_ARGS ?= -q -n 2 --dist loadfile
 RUN_ARGS ?=
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -30,8 +31,8 @@ format: $(VENV)/.dev ## format the code and apply safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## time the solver step
-	$(BIN)/python benchmarks/solver_step.py
+bench: $(VENV)/.dev ## compare the speed with MuJoCo C and Drake on the same scenes (BENCH_ARGS=--quick)
+	$(BIN)/python benchmarks/compare.py $(BENCH_ARGS)
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

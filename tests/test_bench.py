@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -172,3 +173,74 @@ def test_a_bar_on_a_terminal(capsys, monkeypatch):
     assert code == 0
     assert "step 10 of 10" not in out
     assert "world_steps_per_second" in out
+
+
+# The comparison with other engines.
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    """The modules of the comparison, which lie beside the package."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        import export
+        import robots
+
+        yield SimpleNamespace(export=export, robots=robots)
+    finally:
+        sys.path.remove(folder)
+
+
+@pytest.mark.parametrize("name", ["cube", "ant", "humanoid", "clutter"])
+def test_scene_is_the_same_in_all_engines(comparison, name):
+    """Masses, and the poses of all bodies in a random configuration, agree in MuJoCo and Drake; so do the filters."""
+    import mujoco
+
+    scene = comparison.robots.SCENES[name]
+    model = comparison.robots.build(scene, 1, seed=3)
+    poses = model.body_q.numpy()
+    compiled = comparison.export.to_mujoco(model, scene.dt)  # raises if other pairs may collide
+    data = mujoco.MjData(compiled)
+    q, starts = model.joint_q.numpy(), model.joint_q_start.numpy()
+    for joint, kind in enumerate(model.joint_type.numpy()):
+        part = q[starts[joint] : starts[joint + 1]]
+        data.qpos[starts[joint] : starts[joint + 1]] = part[[0, 1, 2, 6, 3, 4, 5]] if kind == 4 else part
+    mujoco.mj_kinematics(compiled, data)
+    np.testing.assert_allclose(data.xpos[1:], poses[:, :3], atol=1e-6)
+    turn = np.abs((data.xquat[1:][:, [1, 2, 3, 0]] * poses[:, 3:]).sum(axis=1))
+    np.testing.assert_allclose(turn, 1.0, atol=1e-6)
+    np.testing.assert_allclose(compiled.body_mass[1:], model.body_mass.numpy(), rtol=1e-6)
+    drake = comparison.export.to_drake(model, scene.dt, 0.01, scene.hydroelastic)
+    drake.set_coordinates(q)
+    context = drake.plant.GetMyContextFromRoot(drake.simulator.get_context())
+    assert drake.plant.CalcTotalMass(context) == pytest.approx(model.body_mass.numpy().sum(), rel=1e-6)
+    for body, pose in enumerate(poses):
+        found = drake.plant.EvalBodyPoseInWorld(context, drake.bodies[body])
+        np.testing.assert_allclose(found.translation(), pose[:3], atol=1e-6)
+        matrix = comparison.export.rotation(pose[3:].astype(float))
+        np.testing.assert_allclose(found.rotation().matrix(), matrix, atol=1e-6)
+
+
+def test_scenes_that_differ_are_noted(comparison):
+    """Another mass or another height at rest is marked and cannot pass for a comparison."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import compare
+    finally:
+        sys.path.pop(0)
+    scene = comparison.robots.SCENES["cube"]
+
+    def row(mass, height):
+        ours, theirs = compare.Timing("SAP Warp", [2.0, 1.0], 8.0, 0.1), compare.Timing("MuJoCo C", [8.0, 8.0])
+        theirs.mass, theirs.height = mass, height
+        made = compare.Row("cube", 1, "settled", {"SAP Warp": ours, "MuJoCo C": theirs})
+        compare.check_same(made, scene)
+        return made
+
+    assert row(8.0, 0.101).notes == []
+    assert "mass" in row(8.1, 0.1).notes[0]
+    assert "height" in row(8.0, 0.2).notes[0]
+    assert compare.cells(row(8.0, 0.2))[0] == "cube, settled*"
+    np.testing.assert_allclose(row(8.0, 0.1).ratio("MuJoCo C"), [5.0, 6.0, 7.0])  # quartiles of 4 and 8
+    assert row(8.0, 0.1).ratio("Drake SAP") is None
