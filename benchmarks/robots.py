@@ -16,9 +16,8 @@ import newton.examples
 import numpy as np
 
 from sap_warp import SolverSAP
-from sap_warp.scenes import BUILTIN_SCENES, GAP
 
-STIFFNESS, DISSIPATION, FRICTION = 1.0e5, 0.01, 0.8
+STIFFNESS, DISSIPATION, FRICTION, GAP = 1.0e5, 0.01, 0.8, 0.002
 IDENTITY = (0.0, 0.0, 0.0, 1.0)
 
 
@@ -129,6 +128,34 @@ def _drive(world: Any, stiffness: float, damping: float, armature: float, first_
     world.joint_target_q[:] = world.joint_q
 
 
+def _cube(world: Any) -> None:
+    body = world.add_body(xform=((0.0, 0.0, 0.3), IDENTITY), label="cube")
+    world.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+
+
+def _stack(world: Any) -> None:
+    for i in range(10):
+        body = world.add_body(xform=((0.0, 0.0, 0.1 + 0.2 * i), IDENTITY), label=f"box_{i}")
+        world.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+
+
+def _humanoid(world: Any) -> None:
+    """Newton's humanoid without motor torques; the joint springs of its file are drives towards zero."""
+    world.add_mjcf(
+        newton.examples.get_asset("nv_humanoid.xml"),
+        xform=((0.0, 0.0, 1.34), IDENTITY),  # any orientation is clear of the ground
+        ignore_names=["floor"],
+        parse_sites=False,
+        enable_self_collisions=False,
+    )
+    springs = world.custom_attributes["mujoco:dof_passive_stiffness"]
+    for dof, stiffness in (springs.values or {}).items():
+        if stiffness > 0.0:
+            world.joint_target_ke[dof] = float(stiffness)
+            world.joint_target_mode[dof] = int(newton.JointTargetMode.POSITION)
+    springs.values = {}
+
+
 def _ant(world: Any) -> None:
     """Newton's ant, standing under drives in the middle of its joint ranges."""
     world.add_mjcf(
@@ -198,11 +225,11 @@ def _clutter(world: Any) -> None:
 SCENES = {
     scene.name: scene
     for scene in (
-        Scene("cube", "free cube, 8 kg", BUILTIN_SCENES["cube"].fill, 16, 256, 3.0, tilt=3.1416, hydroelastic=True),
+        Scene("cube", "free cube, 8 kg", _cube, 16, 256, 3.0, tilt=3.1416, hydroelastic=True),
         Scene(
             "stack",
             "tower of ten boxes",
-            BUILTIN_SCENES["stack"].fill,
+            _stack,
             96,
             64,
             2.0,
@@ -214,7 +241,7 @@ SCENES = {
         Scene(
             "humanoid",
             "humanoid, 27 dofs, springs in its joints",
-            BUILTIN_SCENES["humanoid"].fill,
+            _humanoid,
             64,
             256,
             8.0,
