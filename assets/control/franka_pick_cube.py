@@ -1,7 +1,7 @@
 """Write franka_pick_cube.json: joint targets with which the Panda of the scene picks up the cube.
 
 The hand follows straight lines between poses, pointing down, at speeds that start and end at zero. Each sample is
-turned into joint angles by damped least squares on the pose error, starting from the sample before. Run it from anywhere:
+turned into joint angles by damped least squares on the pose error, starting from the sample before.
 
     python assets/control/franka_pick_cube.py
 """
