@@ -147,13 +147,13 @@ def test_mistakes_are_explained_in_one_line(capsys, arguments, message):
 
 def test_a_diverged_world_makes_the_command_fail(capsys, monkeypatch):
     """Worlds that did not survive are named, and the exit code says so."""
-    advance = bench._advance
+    advance = bench.advance
 
     def poison(sim, frames):
         sim.joint_f.numpy()[1] = float("nan")
         return advance(sim, frames)
 
-    monkeypatch.setattr(bench, "_advance", poison)
+    monkeypatch.setattr(bench, "advance", poison)
     code, _, err = run(capsys, "--scene", "cube", "--num-worlds", "3", "--frames", "4", "--device", "cpu")
     assert code == EXIT_DIVERGED
     assert "1 of 3 worlds diverged: 1" in err

@@ -23,9 +23,8 @@ from .common import (
     print_summary,
     print_table,
     scene_listing,
-    show_progress,
 )
-from .run import verdict
+from .run import advance, verdict
 
 if TYPE_CHECKING:
     from ..simulation import Simulation
@@ -72,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{sim.name}: {sim.world_count} worlds, {frames} steps of {1e3 * sim.dt:g} ms on {sim.device}", flush=True
         )
         startup = _prepare(sim, imported, built)
-        elapsed = _advance(sim, frames)
+        elapsed = advance(sim, frames)
         summary = summarize(sim, frames, elapsed, startup)
         if arguments.profile:
             summary["stages"] = _profile(sim, frames)
@@ -135,22 +134,6 @@ def _prepare(sim: Simulation, imported: float, built: float) -> dict[str, float]
 
 
 # The run.
-
-
-def _advance(sim: Simulation, frames: int) -> float:
-    """Take all steps; returns the time spent on them [s]."""
-    elapsed, done = 0.0, 0
-    chunk = 2 * max(1, frames // 40)
-    with show_progress(frames) as report:
-        while done < frames:
-            count = min(chunk, frames - done)
-            start = time.perf_counter()
-            sim.step(count)
-            sim.synchronize()
-            elapsed += time.perf_counter() - start
-            done += count
-            report(done)
-    return elapsed
 
 
 def _profile(sim: Simulation, frames: int) -> dict[str, float]:

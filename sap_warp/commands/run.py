@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"unsupported: {feature}", file=sys.stderr)
     ready = _prepare(sim)
     steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
-    elapsed = _advance(sim, steps)
+    elapsed = advance(sim, steps)
     print_summary("Summary", _summary(sim, steps, ready, elapsed))
     return verdict(sim)
 
@@ -79,7 +79,7 @@ def _prepare(sim: Simulation) -> float:
     return time.perf_counter() - start
 
 
-def _advance(sim: Simulation, steps: int) -> float:
+def advance(sim: Simulation, steps: int) -> float:
     """Take all steps; returns the time spent on them [s]."""
     chunk = max(2, 2 * (steps // 40))
     elapsed, done = 0.0, 0
