@@ -188,6 +188,28 @@ def mjcf_tendon(builder):
     builder.add_mjcf(MJCF.format('<tendon><fixed name="t" stiffness="9"><joint joint="jl" coef="1"/></fixed></tendon>'))
 
 
+def mujoco_attributes(builder, text):
+    newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
+    builder.add_mjcf(text)
+
+
+def mjcf_motor(builder):
+    mujoco_attributes(builder, MJCF.format('<actuator><motor name="push" joint="jl"/></actuator>'))
+
+
+def mjcf_weightless(builder):
+    mujoco_attributes(builder, MJCF.format("").replace('name="left"', 'name="left" gravcomp="1"'))
+
+
+def mjcf_in_water(builder):
+    mujoco_attributes(builder, MJCF.format('<option density="1000"/>'))
+
+
+def mjcf_ball_spring(builder):
+    ball = '<joint name="jb" type="ball" stiffness="3"/>'
+    mujoco_attributes(builder, MJCF.format("").replace('<joint name="jl" type="hinge" axis="0 0 1"/>', ball))
+
+
 def massless_free_body(builder):
     box(builder)
     builder.add_body(label="ghost")
@@ -222,7 +244,11 @@ REFUSED = [
     (rod_joint, ["joint type", "'noodle'"]),
     (shared_body, ["shared by all worlds", "'common'"]),
     (mjcf_equality_of_two_dofs, ["joint equality constraints", "'pair'"]),
-    (mjcf_tendon, ["tendon"]),
+    (mjcf_tendon, ["MuJoCo tendons"]),
+    (mjcf_motor, ["control.mujoco.ctrl", "'push'"]),
+    (mjcf_weightless, ["gravcomp", "left"]),
+    (mjcf_in_water, ["density"]),
+    (mjcf_ball_spring, ["passive springs", "jb"]),
     (massless_free_body, ["mass", "'ghost'"]),
     (massless_leaf, ["mass", "'ghost'"]),
 ]

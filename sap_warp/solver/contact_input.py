@@ -50,6 +50,10 @@ class DofInput:
     limit_upper: wp.array(dtype=wp.float32)
     limit_ke: wp.array(dtype=wp.float32)
     limit_kd: wp.array(dtype=wp.float32)
+    has_springs: int
+    spring_stiffness: wp.array(dtype=wp.float32)  # passive springs, empty if the model has none
+    spring_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate at rest [m or rad]
+    coordinate_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate where joint_q is zero
 
 
 @wp.struct

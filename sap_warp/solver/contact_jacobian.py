@@ -387,7 +387,27 @@ class SapContactJacobian:
         )
         arrays = {name: getattr(self.model, f"joint_{name}") for name in names}
         arrays |= {"target_q": control.joint_target_pos, "target_qd": control.joint_target_vel}
-        return self._dof_inputs.get(arrays | {"act": control.joint_act}, DofInput)
+        arrays |= {"act": control.joint_act, **passive_springs(self.model)}
+
+        def make() -> Any:
+            source: Any = DofInput()
+            source.has_springs = int(arrays["spring_stiffness"] is not None)
+            return source
+
+        return self._dof_inputs.get(arrays, make)
+
+
+def passive_springs(model: Any) -> dict[str, wp.array | None]:
+    """MuJoCo's passive joint springs, if the model carries them: stiffness [N/m, N m/rad] and coordinates [m, rad]."""
+    attributes = getattr(model, "mujoco", None)
+    names = {
+        "spring_stiffness": "dof_passive_stiffness",
+        "spring_reference": "dof_springref",
+        "coordinate_reference": "dof_ref",
+    }
+    found = {field: getattr(attributes, name, None) for field, name in names.items()}
+    complete = all(array is not None for array in found.values())
+    return found if complete else dict.fromkeys(names)
 
 
 def _allocate(struct: Any, counts: dict[str, int], default: int, device: Any) -> None:

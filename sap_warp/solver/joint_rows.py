@@ -1,6 +1,7 @@
 """Terms of the joints: drive, limits and friction of one dof, and the bounds of a distance joint.
 
     drive      u0 = kp (target - q0) + kd target_rate + feed-forward,  g = h kp + kd, gains capped at near-rigid
+    spring     u0 = k (rest - q0),  g = h k
     limit      takes part where its gap <= 2 h max(|v0|, |v*|);  R = max(near-rigid, 1/(h ke (h + tau))), tau = kd/ke
     speed      R near-rigid
     friction   R = sigma/A_kk
@@ -22,7 +23,7 @@ from .contact_rows import make_body_point
 from .free_motion import make_free_motion_data
 from .kinematics import BALL, DISTANCE, FREE, JointParameters, make_kinematics
 from .layout import Layout
-from .terms.dof import DRIVE, FRICTION, LIMIT, SPEED, make_dof_terms
+from .terms.dof import DRIVE, FRICTION, LIMIT, SPEED, SPRING, make_dof_terms
 from .terms.drive import NEAR_RIGID, make_drive_term
 from .terms.limit import NO_LIMIT
 
@@ -213,6 +214,13 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     t.drive_u0[e] = kp * error + kd * rate + feed_forward
                     t.drive_g[e] = h * kp + kd
                     t.drive_limit[e] = scalar(input.effort_limit[dof])
+            if input.has_springs != 0 and layout.dof_coord[e] >= 0:
+                stiffness = scalar(input.spring_stiffness[dof])
+                if stiffness > scalar(0.0):
+                    rest = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
+                    terms = terms | SPRING
+                    t.spring_u0[e] = stiffness * scalar(rest - q[layout.dof_coord[e]])
+                    t.spring_g[e] = h * stiffness
             if input.friction[dof] > 0.0:
                 terms = terms | FRICTION
                 t.friction[e] = h * scalar(input.friction[dof])

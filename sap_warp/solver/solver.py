@@ -23,6 +23,7 @@ from ..model import (
     sap_model_from_newton,
     sap_state_from_newton,
 )
+from .acceleration import BodyAcceleration
 from .arguments import StructArgument
 from .boundary import SapBoundary
 from .capacity import CapacityCheck
@@ -56,7 +57,8 @@ class SolverSAP(SolverBase):
             solver.step(state_0, state_1, control, contacts, dt)
     """
 
-    SUPPORTED_OBSERVABLES = frozenset({SolverBase.ObservableKind.CONTACT_F})
+    SUPPORTED_OBSERVABLES = frozenset({SolverBase.ObservableKind.CONTACT_F, SolverBase.ObservableKind.BODY_QDD})
+    supports_collision_pipeline = True
 
     def __init__(
         self,
@@ -65,6 +67,9 @@ class SolverSAP(SolverBase):
         contact_preset_variant: str = "approx32",
         block_dim: int | None = None,
         strict_capacity: bool = False,
+        collision_pipeline: Any = None,
+        collision_frequency: Any = None,
+        collision_frequency_type: Any = None,
         **options: Any,
     ):
         """Prepare all buffers; a step allocates nothing.
@@ -76,6 +81,10 @@ class SolverSAP(SolverBase):
                 ``wp.config.enable_cpu_blocks``.
             strict_capacity: Raise `ContactCapacityError` when a statistic is read after a step that dropped contacts,
                 instead of warning once.
+            collision_pipeline: A `newton.CollisionPipeline` that the solver runs itself, at the start of each step,
+                into ``solver.contacts``; `step` then takes None for contacts. Without one, the caller detects them.
+            collision_frequency: Newton's numbers for scheduling detection between iterations; none of them acts here.
+            collision_frequency_type: Newton's schedule, see `set_collision_frequency`.
             **options: Any field of `SapOptions`; wins over the preset.
 
         Raises:
@@ -86,7 +95,12 @@ class SolverSAP(SolverBase):
         self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
         self.options: SapOptions = expand_options(contact_preset_variant, **options)
         check_model(self.sap_model.newton_model)
-        super().__init__(self.sap_model.newton_model)
+        super().__init__(
+            self.sap_model.newton_model,
+            collision_pipeline=collision_pipeline,
+            collision_frequency=collision_frequency,
+            collision_frequency_type=collision_frequency_type,
+        )
         self._block_dim = self._check_block_dim(block_dim)
         self._strict_capacity = bool(strict_capacity)
         self._warn_if_undamped()
@@ -133,19 +147,23 @@ class SolverSAP(SolverBase):
             state_in: State at the start of the step; its external forces act during the step.
             state_out: Receives positions, velocities, body poses and twists.
             control: Forces and targets; None takes the model's own.
-            contacts: What the collision pipeline found at ``state_in``; None is no contact.
+            contacts: What the collision pipeline found at ``state_in``; None is no contact, or leaves it to the
+                solver's own pipeline.
             dt: Time step.
-            observables: Arrays from `observables()`; CONTACT_F is offered.
+            observables: Arrays from `observables()`; CONTACT_F and BODY_QDD are offered.
 
         Raises:
             ValueError: ``dt`` is not a positive finite number, or an array has the wrong size or device.
             TypeError: An argument is of the wrong type.
         """
         dt = _check_dt(dt)
-        self.validate_observables(observables, self._contacts(contacts))
+        found = self._contacts(self._resolve_step_contacts(contacts))
+        self.validate_observables(observables, found)
         source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
-        inputs, found = self._control(control), self._contacts(contacts)
-        lanes = self._block_dim
+        inputs, lanes = self._control(control), self._block_dim
+        acceleration = BodyAcceleration(observables, source, state_out)
+        if self._resolved_collision_frequency_type(self.CollisionSlot.RIGID) == self.CollisionFrequencyType.PRE_INIT:
+            self._run_rigid_collision(state_in, dt)
         self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
         self.free_motion.compute(self.boundary, dt, self._status, lanes)  # A, v*
         self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes)  # rows, weights
@@ -153,9 +171,41 @@ class SolverSAP(SolverBase):
         self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
         self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
         self.loop_joints.hand_on(self.boundary, target)
+        acceleration.finish(target, dt)
         self._last_contacts, self._last_dt = found, dt
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
+
+    def set_collision_frequency(self, *, collision_frequency: Any = None, collision_frequency_type: Any = None) -> None:
+        """Change when the solver's own collision pipeline runs: once at the start of a step, or not at all.
+
+        The contacts of a step are those of its start, and one convex problem is solved for them: there is nothing that
+        detection after that, or between iterations, could change.
+
+        Args:
+            collision_frequency: Newton's numbers for ITERATIONS; checked and kept, without an effect.
+            collision_frequency_type: NONE, PRE_INIT or AUTO (PRE_INIT if the solver has a pipeline) for RIGID; NONE or
+                AUTO for SOFT_SELF_CONTACT.
+
+        Raises:
+            ValueError: Any other schedule.
+        """
+        kinds = self.CollisionFrequencyType
+        allowed = {
+            self.CollisionSlot.RIGID: (kinds.NONE, kinds.PRE_INIT, kinds.AUTO),
+            self.CollisionSlot.SOFT_SELF_CONTACT: (kinds.NONE, kinds.AUTO),
+        }
+        for slot, kind in (collision_frequency_type or {}).items():
+            choices = allowed[self.CollisionSlot(slot)]
+            if kinds(kind) not in choices:
+                names = ", ".join(choice.name for choice in choices)
+                raise ValueError(
+                    f"collision_frequency_type[{self.CollisionSlot(slot).name}] is {kinds(kind).name}; "
+                    f"SolverSAP offers {names}."
+                )
+        super().set_collision_frequency(
+            collision_frequency=collision_frequency, collision_frequency_type=collision_frequency_type
+        )
 
     def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""

@@ -215,6 +215,40 @@ def _other_problems(model: newton.Model) -> list[str]:
         "tetrahedral elements": model.tet_count,
         "springs": model.spring_count,
         "muscles": model.muscle_count,
-        "MuJoCo tendons": int(model.custom_frequency_counts.get("mujoco:tendon", 0)),
     }
-    return [f"{count} {what}" for what, count in counts.items() if count]
+    return [f"{count} {what}" for what, count in counts.items() if count] + _mujoco_problems(model)
+
+
+def _mujoco_problems(model: newton.Model) -> list[str]:
+    """Physics that models from MJCF carry in MuJoCo's attributes."""
+    attributes = getattr(model, "mujoco", None)
+
+    def values(name: str) -> np.ndarray:
+        array = getattr(attributes, name, None)
+        return np.zeros(0) if array is None else array.numpy()
+
+    problems = []
+    for kind in ("tendon", "actuator"):
+        if count := int(model.custom_frequency_counts.get(f"mujoco:{kind}", 0)):
+            labels = list(getattr(attributes, f"{kind}_label", None) or [""] * count)
+            hits = np.arange(count)
+            if kind == "actuator":  # those that follow joint targets are drives of their joints
+                hits = np.flatnonzero(values("ctrl_source") == int(SolverMuJoCo.CtrlSource.CTRL_DIRECT))
+            what = "MuJoCo tendons" if kind == "tendon" else "MuJoCo actuators that read control.mujoco.ctrl"
+            if len(hits):
+                problems.append(f"{what}: {_named(labels, hits)}")
+    compensated = np.flatnonzero(values("gravcomp"))
+    if len(compensated):
+        problems.append(f"MuJoCo gravity compensation (gravcomp): {_named(model.body_label, compensated)}")
+    for name in ("density", "viscosity"):
+        if values(name).any():
+            problems.append(f"MuJoCo's medium ({name} is not zero)")
+    stiff = np.flatnonzero(values("dof_passive_stiffness"))
+    if len(stiff):
+        joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+        owners = joint_of_dof[stiff]
+        fits = np.isin(model.joint_type.numpy()[owners], SCALAR_JOINTS) & tree_joints(model)[owners]
+        if not fits.all():
+            named = _named(model.joint_label, np.unique(owners[~fits]))
+            problems.append(f"passive springs on joints without scalar coordinates or on loop joints: {named}")
+    return problems

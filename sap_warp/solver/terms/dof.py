@@ -1,4 +1,4 @@
-"""All terms of one dof together: drive, position limit, speed limit, friction."""
+"""All terms of one dof together: drive, passive spring, position limit, speed limit, friction."""
 
 import functools
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ DRIVE = wp.constant(1)
 LIMIT = wp.constant(2)
 SPEED = wp.constant(4)
 FRICTION = wp.constant(8)
+SPRING = wp.constant(16)
 
 
 @functools.cache
@@ -31,6 +32,8 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         drive_u0: wp.array(dtype=scalar)  # effort at v = 0 [N or N m]
         drive_g: wp.array(dtype=scalar)  # h kp + kd
         drive_limit: wp.array(dtype=scalar)
+        spring_u0: wp.array(dtype=scalar)  # the same of a passive spring, which has no limit
+        spring_g: wp.array(dtype=scalar)  # h k
         limit_lower: wp.array(dtype=scalar)  # vhat of the lower bound [m/s or rad/s]
         limit_upper: wp.array(dtype=scalar)
         limit_R: wp.array(dtype=scalar)
@@ -49,6 +52,9 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         total = vec3()
         if (kind & DRIVE) != 0:
             total += drive(v, t.drive_u0[e], t.drive_g[e], t.drive_limit[e], h)
+        if (kind & SPRING) != 0:
+            u = t.spring_u0[e] - t.spring_g[e] * v
+            total += vec3(scalar(0.5) * h * u * u / t.spring_g[e], -h * u, h * t.spring_g[e])
         if (kind & LIMIT) != 0:
             total += position_limit(v, t.limit_lower[e], t.limit_upper[e], t.limit_R[e])
         if (kind & SPEED) != 0:
