@@ -5,20 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 Path = tuple[str | int, ...]
 """Keys and list indices from the top of a scene down to a value."""
+
+MAX_PROBLEMS = 1000
+"""Most problems of one kind that are looked for; a scene with more has one cause for them."""
+MAX_SHOWN = 50
+"""Most problems that a message lists."""
 
 
 def format_path(path: Path) -> str:
     """A path as people write it: ``bodies[2].shapes[0].hx``."""
     text = ""
     for part in path:
-        if isinstance(part, int):
+        if isinstance(part, int) and not isinstance(part, bool):
             text += f"[{part}]"
         else:
-            text += f".{part}" if text else str(part)
+            name = part if isinstance(part, str) and part.isprintable() and 0 < len(part) <= 60 else show(part)
+            text += f".{name}" if text else name
     return text
+
+
+def show(value: Any) -> str:
+    """``value`` for a message, shortened."""
+    if isinstance(value, dict):
+        return "a mapping"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer with thousands of digits
+        return "a very large number"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclass(frozen=True)
@@ -51,7 +69,10 @@ class SapSceneError(ValueError):
     def __init__(self, problems: Iterable[Problem]):
         unique = dict.fromkeys(problems)
         self.problems = tuple(sorted(unique, key=lambda problem: problem.line or 0))
-        super().__init__("\n".join(map(str, self.problems)))
+        lines = [str(problem) for problem in self.problems[:MAX_SHOWN]]
+        if len(self.problems) > MAX_SHOWN:
+            lines.append(f"and {len(self.problems) - MAX_SHOWN} more problems")
+        super().__init__("\n".join(lines))
 
 
 class SapUnsupportedSceneFeature(SapSceneError):

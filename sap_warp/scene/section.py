@@ -45,7 +45,7 @@ class Section(BaseModel):
         result: dict[Any, Any] = {}
         spelling: dict[str, Any] = {}
         for key, part in value.items():
-            name = aliases.get(key, key) if isinstance(key, str) else str(key)
+            name = aliases.get(key, key) if isinstance(key, str) else str(key)  # as SceneDocument.key_of has it
             if name in result:
                 raise Complaint(f"{spelling[name]!r} and {key!r} mean the same; give one of them")
             result[name] = part

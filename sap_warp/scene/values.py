@@ -6,24 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
 
-from .errors import Complaint, below
+from .errors import Complaint, below, show
 from .expressions import ExpressionError, evaluate_expression
 
 LARGEST = 1.0e30
 """Largest magnitude that is read as a number; the arrays of a model are fp32."""
-
-
-def show(value: Any) -> str:
-    """``value`` for a message, shortened."""
-    if isinstance(value, dict):
-        return "a mapping"
-    try:
-        text = repr(value)
-    except ValueError:  # an integer with thousands of digits
-        return "a very large number"
-    return text if len(text) <= 60 else text[:57] + "..."
+LARGEST_INTEGER = 2**31 - 1
+"""Largest magnitude of a whole number; the arrays of a model are int32."""
 
 
 def read_number(value: Any, *, infinite: bool = False) -> float:
@@ -76,6 +68,8 @@ def _read_integer(value: Any) -> int:
     number = read_number(value)
     if number != int(number):
         raise Complaint(f"found {number:g}; expected a whole number")
+    if abs(number) > LARGEST_INTEGER:
+        raise Complaint(f"found {number:g}; expected a whole number of magnitude up to {LARGEST_INTEGER}")
     return int(number)
 
 
@@ -143,11 +137,19 @@ def _read_inertia(value: Any) -> tuple[float, ...]:
         ixx, iyy, izz = _read_vec3(value)
         entries: tuple[float, ...] = (ixx, 0.0, 0.0, 0.0, iyy, 0.0, 0.0, 0.0, izz)
     else:
-        entries = tuple(x for row in rows for x in _read_vec3(row))
+        matrix: list[float] = []
+        for i, row in enumerate(rows):
+            with below(i):
+                matrix += _read_vec3(row)
+        entries = tuple(matrix)
     if any(entries[3 * i + j] != entries[3 * j + i] for i in range(3) for j in range(i)):
         raise Complaint("found a matrix that is not symmetric; expected a symmetric inertia")
-    if any(entries[4 * i] < 0.0 for i in range(3)):
-        raise Complaint("found a negative moment of inertia; moments must not be negative")
+    low, middle, high = sorted(np.linalg.eigvalsh(np.reshape(entries, (3, 3))))
+    if low < -1e-6 * high or high > (low + middle) * (1.0 + 1e-4):
+        raise Complaint(
+            f"found principal moments {low:.4g}, {middle:.4g} and {high:.4g}; those of a body are not negative, "
+            "and none is larger than the sum of the other two"
+        )
     return entries
 
 
@@ -269,11 +271,13 @@ def _read_range(value: Any) -> Range:
         return Range("span")
     if isinstance(value, str):
         kind, _, number = value.partition(":")
-        if kind in ("head", "tail", "from") and number.strip().isdigit() and len(number) < 12:
+        if kind in ("head", "tail", "from") and number.isascii() and number.isdigit() and len(number) < 12:
             return Range("span" if kind == "from" else kind, int(number))
     if isinstance(value, list) and len(value) == 2 and value[0] is not None:
-        start = _read_integer(value[0])
-        end = None if value[1] is None else _read_integer(value[1])
+        with below(0):
+            start = _read_integer(value[0])
+        with below(1):
+            end = None if value[1] is None else _read_integer(value[1])
         return Range("span", start, end)
     raise Complaint(f"found {show(value)}; expected {_RANGE_FORMS}")
 

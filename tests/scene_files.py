@@ -1,0 +1,71 @@
+"""Small scenes as mappings, for the tests of the loader."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import sap_warp
+
+BOX = {"type": "box", "hx": 0.1, "hy": 0.2, "hz": 0.3}
+
+
+def load(scene, **options):
+    """Load a scene on the CPU."""
+    return sap_warp.load_sap_scene(scene, device="cpu", **options)
+
+
+def free(child):
+    return {"id": f"{child}_free", "type": "free", "parent": "world", "child": child}
+
+
+def boxes(*ids, **sections):
+    """Free boxes, and more sections."""
+    bodies = [{"id": name, "shapes": [copy.deepcopy(BOX)]} for name in ids or ("box",)]
+    return {"bodies": bodies, "joints": [free(body["id"]) for body in bodies], **sections}
+
+
+def with_shape(shape, **sections):
+    """One free body with one shape."""
+    return {"bodies": [{"id": "body", "shapes": [shape]}], "joints": [free("body")], **sections}
+
+
+def with_joint(kind, /, parent="world", **fields):
+    """One box on one joint called hinge."""
+    return {
+        "bodies": [{"id": "link", "shapes": [copy.deepcopy(BOX)]}],
+        "joints": [{"id": "hinge", "type": kind, "parent": parent, "child": "link", **fields}],
+    }
+
+
+def chain(**sections):
+    """A free base, a hinge and a slider: coordinates 0 to 6, 7 and 8; dofs 0 to 5, 6 and 7."""
+    return {
+        "bodies": [{"id": name, "shapes": [copy.deepcopy(BOX)]} for name in ("base", "arm", "hand")],
+        "joints": [
+            free("base"),
+            {"id": "hinge", "label": "robot/left/hinge", "type": "revolute", "parent": "base", "child": "arm"},
+            {"id": "slider", "label": "robot/right/slider", "type": "prismatic", "parent": "arm", "child": "hand"},
+        ],
+        **sections,
+    }
+
+
+def package(path):
+    """A file that newton ships."""
+    return {"package": {"name": "newton", "path": f"examples/assets/{path}"}}
+
+
+def problems_of(scene, **options):
+    """Messages of all problems of a scene that does not load."""
+    with pytest.raises(sap_warp.SapSceneError) as caught:
+        load(scene, **options)
+    return str(caught.value).splitlines()
+
+
+def problem_of(scene, **options):
+    """The message of a scene with exactly one problem, without the word in front that stands for the file."""
+    lines = problems_of(scene, **options)
+    assert len(lines) == 1, "\n".join(lines)
+    return lines[0].removeprefix("scene: ")
