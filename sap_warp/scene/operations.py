@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from .errors import Complaint
+from .errors import Complaint, below
 from .objects import Shape
 from .section import Section
 from .values import Integer, NonNegative, Number, Numbers, Positive, Selection, Text, read_number, show
@@ -55,6 +55,15 @@ TargetMode = Annotated[
 ]
 
 
+def _read_body(value: Any) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise Complaint(f"found {show(value)}; expected a body id or label, world, or the number of a body")
+    return value
+
+
+BodyName = Annotated[str | int, PlainValidator(_read_body), WithJsonSchema({"type": ["string", "integer"]})]
+
+
 class Selector(Section):
     """Which entries an edit is about; at most one of the fields is given."""
 
@@ -98,8 +107,8 @@ class AddShape(Section):
     """Add a shape to a body or to the world."""
 
     op: Literal["add_shape"]
-    body: Text | Integer = "world"
-    """Body id or label, or world."""
+    body: BodyName = "world"
+    """Body id, label or number, or world."""
     shape: Shape
     """The shape."""
 
@@ -162,7 +171,11 @@ class ApproximateMeshes(Section):
 
 def _read_attribute(value: Any) -> float | tuple[float, ...]:
     if isinstance(value, list) and len(value) == 3:
-        return tuple(read_number(part) for part in value)
+        numbers = []
+        for i, part in enumerate(value):
+            with below(i):
+                numbers.append(read_number(part))
+        return tuple(numbers)
     return read_number(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,18 +11,25 @@ from .errors import Path
 from .schema import Scene
 
 Finding = tuple[Path, str]
+MAX_FINDINGS = 100
+"""Most problems of one kind that are looked for; finding the nearest name takes time in a large scene."""
+MAX_SHOWN = 8
+"""Most names that a message lists."""
 
 
 def find_reference_problems(scene: Scene) -> list[Finding]:
     """Everything that does not fit together, with its path in the scene."""
-    return [
-        *_duplicates("bodies", scene.bodies),
-        *_duplicates("joints", scene.joints),
-        *_duplicates("articulations", scene.articulations),
-        *_duplicates("assets", [asset for asset in scene.assets if asset.id is not None]),
-        *_joint_problems(scene),
-        *_articulation_problems(scene),
-    ]
+    names = itertools.chain(
+        _duplicates("bodies", scene.bodies),
+        _duplicates("joints", scene.joints),
+        _duplicates("articulations", scene.articulations),
+        _duplicates("assets", scene.assets),
+        _articulation_problems(scene),
+    )
+    tree = list(itertools.islice(_joint_problems(scene), MAX_FINDINGS))
+    # Joints that form no tree belong to none: what else would be said about them is a consequence.
+    loose = [] if tree else _loose_joint_problems(scene)
+    return [*itertools.islice(names, MAX_FINDINGS), *tree, *itertools.islice(loose, MAX_FINDINGS)]
 
 
 def tell_nearest(name: str, names: Iterable[str], what: str) -> str:
@@ -32,13 +40,16 @@ def tell_nearest(name: str, names: Iterable[str], what: str) -> str:
         return f"did you mean {near[0]!r}?"
     if not names:
         return f"there is no {what}"
-    shown = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    shown = ", ".join(map(repr, names[:MAX_SHOWN])) + more
     return f"the {what} are {shown}"
 
 
 def _duplicates(section: str, items: Sequence[Any]) -> Iterator[Finding]:
     seen: dict[str, int] = {}
     for i, item in enumerate(items):
+        if item.id is None:
+            continue
         if item.id in seen:
             yield (section, i, "id"), f"{item.id!r} is already the id of {section}[{seen[item.id]}]"
         elif section == "bodies" and item.id == "world":
@@ -47,7 +58,7 @@ def _duplicates(section: str, items: Sequence[Any]) -> Iterator[Finding]:
 
 
 def _joint_problems(scene: Scene) -> Iterator[Finding]:
-    bodies = [body.id for body in scene.bodies]
+    bodies = dict.fromkeys(body.id for body in scene.bodies)
     parent_of: dict[str, str] = {}
     joint_of: dict[str, int] = {}
     sound = True
@@ -84,23 +95,39 @@ def _joint_problems(scene: Scene) -> Iterator[Finding]:
 
 def _order_problems(scene: Scene, parent_of: dict[str, str], joint_of: dict[str, int]) -> Iterator[Finding]:
     """Cycles, and joints that come before the joint of their parent body."""
+    looped = _find_cycles(parent_of)
     for i, joint in enumerate(scene.joints):
         if joint_of.get(joint.child) != i:
             continue
-        chain, body = [joint.child], joint.parent
-        while body != "world" and body in parent_of and body not in chain:
-            chain.append(body)
-            body = parent_of[body]
-        if body in chain:
-            if body == joint.child and joint_of[joint.child] == min(joint_of[name] for name in chain):
-                loop = " -> ".join([*chain, body])
-                yield ("joints", i), f"the joints form a cycle: {loop}; one of them must have the world as parent"
-        elif joint.parent in joint_of and joint_of[joint.parent] > i:
+        if joint.child in looped:
+            loop = looped[joint.child]
+            if i == min(joint_of[name] for name in loop):
+                names = [*loop, loop[0]] if len(loop) <= MAX_SHOWN else [*loop[: MAX_SHOWN - 1], "...", loop[0]]
+                shown = " -> ".join(names)
+                yield ("joints", i), f"the joints form a cycle: {shown}; one of them must have the world as parent"
+        elif joint.parent not in looped and joint.parent in joint_of and joint_of[joint.parent] > i:
             other = scene.joints[joint_of[joint.parent]].id
             yield (
                 ("joints", i),
                 f"comes before joint {other!r}, which holds its parent; list joints from the root outwards",
             )
+
+
+def _find_cycles(parent_of: dict[str, str]) -> dict[str, list[str]]:
+    """Bodies that are their own ancestors, each with its cycle from child to parent; walks every body once."""
+    looped: dict[str, list[str]] = {}
+    visited: set[str] = set()
+    for start in parent_of:
+        trail: dict[str, int] = {}
+        body = start
+        while body in parent_of and body not in visited and body not in trail:
+            trail[body] = len(trail)
+            body = parent_of[body]
+        if body in trail:
+            cycle = list(trail)[trail[body] :]
+            looped.update((name, cycle) for name in cycle)
+        visited.update(trail)
+    return looped
 
 
 def _articulation_problems(scene: Scene) -> Iterator[Finding]:
@@ -127,7 +154,11 @@ def _articulation_problems(scene: Scene) -> Iterator[Finding]:
                 )
             else:
                 yield from _split_problems(scene, i, numbers)
-    for joints in _loose_trees(scene, {index[name] for name in owner}):
+
+
+def _loose_joint_problems(scene: Scene) -> Iterator[Finding]:
+    listed = {name for articulation in scene.articulations for name in articulation.joints}
+    for joints in _loose_trees(scene, {i for i, joint in enumerate(scene.joints) if joint.id in listed}):
         if joints != list(range(joints[0], joints[0] + len(joints))):
             first = scene.joints[joints[0]].id
             yield ("joints", joints[0]), f"joints of the tree that starts with {first!r} must stand next to each other"
