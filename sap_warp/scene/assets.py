@@ -35,7 +35,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     builder = build.builder
     before = {kind: getattr(builder, f"{kind}_count") for kind in ("body", "shape", "joint", "articulation")}
     fields = asset.shape_fields()
-    build.note_unused_fields(("assets", i), fields)
+    build.note_unused_fields(("assets", i), asset.placed_shape_fields())
     defaults = builder.default_shape_cfg
     builder.default_shape_cfg = make_shape_config(defaults, {k: v for k, v in fields.items() if k != "is_site"})
     try:
@@ -45,6 +45,8 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     finally:
         builder.default_shape_cfg = defaults
     _report_warnings(caught)
+    if asset.collapse_fixed_joints:  # the importers would also collapse joints of earlier assets
+        builder.collapse_fixed_joints(joints_to_keep=range(before["joint"]))
     added = {kind: range(before[kind], getattr(builder, f"{kind}_count")) for kind in before}
     if not added["body"] and not added["shape"]:
         raise Complaint("the file contains no bodies and no shapes")
@@ -56,7 +58,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
         for kind, indices in added.items():
             labels = getattr(builder, f"{kind}_label")
             for index in indices:
-                labels[index] = f"{asset.label_prefix}/{labels[index]}"
+                labels[index] = f"{asset.label_prefix}/{labels[index].lstrip('/')}"  # USD paths start with one
 
 
 def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
@@ -70,15 +72,10 @@ def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
 
 
 def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> None:
-    """Clear the visible flag of colliding shapes on bodies that have a visual shape (USD does this itself)."""
-    if not asset.hide_collision_shapes or isinstance(asset, UsdAsset):
-        return
-    flags, visible = newton.ShapeFlags, int(newton.ShapeFlags.VISIBLE)
-    collides = {shape for shape in shapes if builder.shape_flags[shape] & int(flags.COLLIDE_SHAPES)}
-    drawn = {builder.shape_body[s] for s in shapes if s not in collides and builder.shape_flags[s] & visible}
-    for shape in collides:
-        if builder.shape_body[shape] in drawn:
-            builder.shape_flags[shape] &= ~visible
+    """Clear the visible flag of colliding shapes; the importers do so only where there are others to show."""
+    for shape in shapes if asset.hide_collision_shapes else ():
+        if builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):
+            builder.shape_flags[shape] &= ~int(newton.ShapeFlags.VISIBLE)
 
 
 def _common_arguments(asset: Any) -> dict[str, Any]:
@@ -86,7 +83,6 @@ def _common_arguments(asset: Any) -> dict[str, Any]:
         "xform": wp.transform(*asset.xform),
         "floating": asset.floating,
         "enable_self_collisions": asset.enable_self_collisions,
-        "collapse_fixed_joints": asset.collapse_fixed_joints,
         "force_show_colliders": asset.force_show_colliders,
     }
 
@@ -98,11 +94,14 @@ def _root_of(asset: Any, source: Path | str) -> Path | None:
 def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) -> None:
     if isinstance(source, str):
         raise Complaint("found a text; a USD asset needs a file")
-    from pxr import Usd, UsdGeom
+    from pxr import Tf, Usd, UsdGeom
 
-    stage = Usd.Stage.Open(os.fspath(source))
+    try:
+        stage = Usd.Stage.Open(os.fspath(source))
+    except Tf.ErrorException:
+        stage = None
     if stage is None:
-        raise Complaint(f"{source.name} is not a USD stage")
+        raise Complaint(f"{source.name} is not a USD stage, or one of its layers is missing")
     if UsdGeom.GetStageUpAxis(stage) != UsdGeom.Tokens.z:
         axis = UsdGeom.GetStageUpAxis(stage)
         build.note_unsupported(
@@ -115,7 +114,6 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
     build.builder.add_usd(
         os.fspath(source),
         **_common_arguments(asset),
-        hide_collision_shapes=asset.hide_collision_shapes,
         load_visual_shapes=asset.load_visual_shapes,
         skip_mesh_approximation=asset.skip_mesh_approximation,
         ignore_paths=list(asset.ignore_paths),

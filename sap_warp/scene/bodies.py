@@ -37,7 +37,7 @@ def _add_body(build: SceneBuild, i: int, body: Body) -> None:
     )
     build.body_of[body.id] = index
     fields = body.shape_fields()
-    build.note_unused_fields(("bodies", i), fields)
+    build.note_unused_fields(("bodies", i), body.placed_shape_fields())
     for j, shape in enumerate(body.shapes):
         with build.at("bodies", i, "shapes", j):
             add_shape(build, index, shape, (fields, ("bodies", i)), ("bodies", i, "shapes", j))
@@ -57,7 +57,7 @@ def add_body_armature(build: SceneBuild, bodies: range, armature: float | None) 
 def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[str, Any], Path], path: Path) -> None:
     """Add one shape; its own fields win over ``inherited`` ones, those over the defaults of the scene."""
     own = shape.shape_fields()
-    build.note_unused_fields(path, own)
+    build.note_unused_fields(path, shape.placed_shape_fields())
     record_shape(build, build.builder.shape_count, inherited, (own, path))
     fields = {**inherited[0], **own}
     tau = fields.get("tau", build.default_tau)

@@ -62,7 +62,7 @@ class SceneBuild:
         """Record something that is understood but not simulated."""
         self.unsupported.append(self.document.problem(path, message))
 
-    def note_unused_fields(self, path: Path, fields: dict[str, Any]) -> None:
-        """Record shape fields that do not act."""
-        for name, message in describe_unused(fields):
-            self.note_unsupported((*path, name), message)
+    def note_unused_fields(self, path: Path, fields: dict[str, tuple[Path, Any]]) -> None:
+        """Record shape fields that do not act; ``fields`` are values with their paths from ``path`` on."""
+        for name, message in describe_unused({name: value for name, (_, value) in fields.items()}):
+            self.note_unsupported((*path, *fields[name][0]), message)

@@ -204,34 +204,33 @@ def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, 
 
 
 def _find_entries(model: SapModel, labels: list[str], file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinate and dof of every column in every world, each of shape [worlds, columns]."""
-    starts = model.joint_world_start.numpy()
+    """Coordinate and dof of every column in every world, each of shape [worlds, columns].
+
+    Worlds are copies of one another: a joint has the same place in each of them.
+    """
+    first = model.joint_world_start.numpy()[: max(model.world_count, 1)]
     q_start, qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
-    worlds = max(model.world_count, 1)
-    coordinates, dofs = (np.empty((worlds, len(labels)), dtype=np.int32) for _ in range(2))
-    for world in range(worlds):
-        first, last = int(starts[world]), int(starts[world + 1])
-        place = _index_labels(model.joint_label[first:last])
-        for column, label in enumerate(labels):
-            hits = place.get(label, [])
-            if len(hits) != 1:
-                ends = list(place)
-                reason = "is ambiguous" if hits else "is unknown; " + tell_nearest(label, ends, "joints")
-                raise Complaint(f"{file.name}: joint {label!r} {reason}")
-            joint = first + hits[0]
-            if qd_start[joint + 1] - qd_start[joint] != 1:
-                raise Complaint(f"{file.name}: joint {label!r} has more or less than one degree of freedom")
-            coordinates[world, column], dofs[world, column] = q_start[joint], qd_start[joint]
-    return coordinates, dofs
+    place = _index_labels(model.joint_label[: int(model.joint_world_start.numpy()[1])])
+    columns = []
+    for label in labels:
+        hits = place.get(label, [])
+        if len(hits) != 1:
+            reason = f"stands for {len(hits)} joints" if hits else "is unknown; " + tell_nearest(label, place, "joints")
+            raise Complaint(f"{file.name}: joint {label!r} {reason}")
+        if qd_start[hits[0] + 1] - qd_start[hits[0]] != 1:
+            raise Complaint(f"{file.name}: joint {label!r} has more or less than one degree of freedom")
+        columns.append(hits[0])
+    joints = first[:, None] + np.array(columns)
+    return q_start[joints], qd_start[joints]
 
 
 def _index_labels(labels: list[str]) -> dict[str, list[int]]:
     """Joints by label and by every end of it after a slash; a full label wins over an end."""
-    place: dict[str, list[int]] = {}
+    ends: dict[str, list[int]] = {}
+    whole: dict[str, list[int]] = {}
     for i, label in enumerate(labels):
+        whole.setdefault(label, []).append(i)
         parts = label.split("/")
         for start in range(1, len(parts)):
-            place.setdefault("/".join(parts[start:]), []).append(i)
-    for i, label in enumerate(labels):
-        place[label] = [i]
-    return place
+            ends.setdefault("/".join(parts[start:]), []).append(i)
+    return {**ends, **whole}

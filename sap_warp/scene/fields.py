@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import model_validator
 
-from .errors import Complaint
+from .errors import Complaint, Path
 from .section import Section
 from .values import (
     Axis,
@@ -92,8 +92,8 @@ NOT_APPLIED = ("is_hydroelastic", "sdf_max_resolution", "sdf_target_voxel_size",
 """Fields that are read and reported as unsupported."""
 
 
-class WithShapeFields(ShapeFields):
-    """A block that takes shape fields directly or in a block called cfg, shape or physics."""
+class ShapeFieldBlocks(Section):
+    """A block that takes shape fields in a block called cfg, shape or physics."""
 
     physics: ShapeFields | None = None
     """Shape fields; those of shape, cfg and of this block itself come later and win, in this order."""
@@ -104,11 +104,23 @@ class WithShapeFields(ShapeFields):
 
     def shape_fields(self) -> dict[str, Any]:
         """All shape fields that this block sets."""
-        fields: dict[str, Any] = {}
-        for block in (self.physics, self.shape, self.cfg):
-            fields.update(block.given() if block is not None else {})
-        fields.update({name: value for name, value in self.given().items() if name in SHAPE_FIELDS})
+        return {name: value for name, (_, value) in self.placed_shape_fields().items()}
+
+    def placed_shape_fields(self) -> dict[str, tuple[Path, Any]]:
+        """All shape fields that this block sets, each with its path from here and its value."""
+        fields: dict[str, tuple[Path, Any]] = {}
+        for name in ("physics", "shape", "cfg"):
+            block = getattr(self, name)
+            for field, value in block.given().items() if block is not None else ():
+                fields[field] = (name, field), value
+        for field, value in self.given().items():
+            if field in SHAPE_FIELDS:
+                fields[field] = (field,), value
         return fields
+
+
+class WithShapeFields(ShapeFieldBlocks, ShapeFields):
+    """A block that takes shape fields directly, too."""
 
 
 class JointFields(Section):

@@ -10,9 +10,12 @@ import warp as wp
 
 from .bodies import WORLD
 from .build import SceneBuild
+from .errors import Complaint
 from .fields import JOINT_FIELDS, JointFields
 from .objects import BallJoint, D6Joint, DistanceJoint, FixedJoint, FreeJoint, PrismaticJoint, RevoluteJoint
 from .references import trees_of
+
+_LIMITS = ("limit_lower", "limit_upper", "effort_limit", "velocity_limit")
 
 
 def set_joint_defaults(builder: newton.ModelBuilder, fields: JointFields) -> None:
@@ -23,10 +26,9 @@ def set_joint_defaults(builder: newton.ModelBuilder, fields: JointFields) -> Non
 def _dof_arguments(fields: Any) -> dict[str, Any]:
     """Joint fields of a scene as keywords of Newton, which writes 'no limit' as a large number."""
     given = {name: value for name, value in fields.given().items() if name in JOINT_FIELDS}
-    largest = newton.MAXVAL
-    for name, value in given.items():
-        if isinstance(value, float) and math.isinf(value):
-            given[name] = math.copysign(largest, value)
+    for name in _LIMITS:
+        if name in given and abs(given[name]) > newton.MAXVAL:
+            given[name] = math.copysign(newton.MAXVAL, given[name])
     if "actuator_mode" in given:
         given["actuator_mode"] = newton.JointTargetMode(given["actuator_mode"])
     return given
@@ -36,7 +38,8 @@ def add_joints(build: SceneBuild) -> None:
     """Add every joint of the scene, then the articulations."""
     for i, joint in enumerate(build.scene.joints):
         with build.at("joints", i):
-            build.joint_of[joint.id] = _add_joint(build, joint)
+            index = build.joint_of[joint.id] = _add_joint(build, joint)
+            _check_limits(build, index, joint)
     build.stop_if_broken()
     first = build.builder.joint_count - len(build.scene.joints)
     for label, joints in trees_of(build.scene):
@@ -44,17 +47,29 @@ def add_joints(build: SceneBuild) -> None:
             build.builder.add_articulation([first + joint for joint in joints], label=label)
 
 
+def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
+    """A lower limit of the joint may not fit to an upper one of the defaults, or the other way round."""
+    builder = build.builder
+    for dof in range(builder.joint_qd_start[index], builder.joint_dof_count):
+        lower, upper = builder.joint_limit_lower[dof], builder.joint_limit_upper[dof]
+        if lower > upper:
+            raise Complaint(
+                f"limit_lower {lower:g} is above limit_upper {upper:g}; one of them comes from builder.defaults.joint"
+            )
+
+
 def _add_joint(build: SceneBuild, joint: Any) -> int:
     builder = build.builder
     parent = WORLD if joint.parent == "world" else build.body_of[joint.parent]
+    stated = "collision_filter_parent" in joint.model_fields_set
     common: dict[str, Any] = {
         "parent": parent,
         "child": build.body_of[joint.child],
         "parent_xform": wp.transform(*joint.parent_xform),
         "child_xform": wp.transform(*joint.child_xform),
         "label": joint.label or joint.id,
-        # Newton's rule for the world: only a body that is fixed to it ignores its shapes.
-        "collision_filter_parent": joint.collision_filter_parent if parent != WORLD else None,
+        # Not given, and with the world as parent, Newton's rule: only a body that is fixed to it ignores its shapes.
+        "collision_filter_parent": joint.collision_filter_parent if stated or parent != WORLD else None,
     }
     if isinstance(joint, FixedJoint):
         return builder.add_joint_fixed(**common)

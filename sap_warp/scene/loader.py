@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import newton
+import warp as wp
 
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import sap_estimate_rigid_contact_max
@@ -16,15 +18,17 @@ from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
 from .bodies import add_bodies
 from .build import SceneBuild
+from .check import check_result, note_changed_inertias
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
-from .errors import SapUnsupportedSceneFeature
+from .errors import SapSceneError, SapUnsupportedSceneFeature
 from .joints import add_joints, set_joint_defaults
 from .materials import set_defaults
-from .post_build import apply_initial_joint_q, apply_post_build, check_result
+from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
 from .validate import validate_document
+from .values import LARGEST_INTEGER
 from .worlds import add_ground, replicate_world
 
 SceneSource = str | Path | Mapping[str, Any]
@@ -112,6 +116,7 @@ def load_sap_scene(
     """
     _check_count("num_worlds", num_worlds)
     _check_count("rigid_contact_max", rigid_contact_max)
+    device = wp.get_device(device)
     document = read_document(path_or_mapping)
     scene = validate_document(document)
     build = SceneBuild(document, scene)
@@ -137,7 +142,8 @@ def _build_world(build: SceneBuild) -> None:
     settings = build.scene.builder
     build.builder.rigid_gap = settings.rigid_gap  # step 2
     set_defaults(build.builder, settings.defaults.shape.given())
-    build.note_unused_fields(("builder", "defaults", "shape"), settings.defaults.shape.given())
+    unused: dict[str, Any] = {name: ((name,), value) for name, value in settings.defaults.shape.given().items()}
+    build.note_unused_fields(("builder", "defaults", "shape"), unused)
     with build.at("builder", "defaults", "joint"):
         set_joint_defaults(build.builder, settings.defaults.joint)
     import_assets(build)  # step 3
@@ -147,14 +153,15 @@ def _build_world(build: SceneBuild) -> None:
     build.stop_if_broken()
     apply_initial_joint_q(build)  # step 6
     apply_post_build(build)  # step 7
-    with build.at():
-        check_result(build)
+    check_result(build)
     build.stop_if_broken()
 
 
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
     builder = newton.ModelBuilder()
-    with build.at("simulation", "num_worlds"):
+    stated = {"simulation": build.scene.simulation.num_worlds, "replicate": build.scene.replicate.num_worlds}
+    section = next((name for name, count in stated.items() if count == worlds), None)
+    with build.at(*((section, "num_worlds") if section else ())):
         builder = replicate_world(build, worlds)
     build.stop_if_broken()
     with build.at("ground"):
@@ -168,7 +175,10 @@ def _finalize(
 ) -> SapLoadedScene:
     scene, document = build.scene, build.document
     with build.at():
-        sap_model = SapModel(builder.finalize(device))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Inertia validation corrected")
+            sap_model = SapModel(builder.finalize(device))
+        note_changed_inertias(build, sap_model.newton_model)
         _note_unsupported_model(build, sap_model.newton_model)
     build.stop_if_broken()
     sequence = None
@@ -180,6 +190,9 @@ def _finalize(
     _place_bodies(sap_model.newton_model)
     sap_state = sap_model.state()
     per_world = scene.simulation.max_rigid_contact or -(-sap_estimate_rigid_contact_max(sap_model) // worlds)
+    if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
+        what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
+        raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
     return SapLoadedScene(
         collision_model=SapCollisionModel(sap_model.newton_model),
         collision_state=sap_collision_state_from_state(sap_state),

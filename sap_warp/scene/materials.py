@@ -7,7 +7,6 @@ from typing import Any
 import newton
 
 from ..model import TAU_ATTRIBUTE, TAU_NAMESPACE, TAU_UNSET
-from .errors import Complaint
 from .fields import NOT_APPLIED, STORED_ONLY
 
 DEFAULT_KE = 1.0e6
@@ -70,8 +69,6 @@ def override_shapes(builder: newton.ModelBuilder, shapes: range, fields: dict[st
 
     Density and is_solid have acted during import, where the file gives no mass of its own.
     """
-    if fields.get("is_site"):
-        raise Complaint("a whole asset cannot be a site", ("is_site",))
     for name, value in fields.items():
         for shape in shapes if name in _ARRAY_OF else ():
             getattr(builder, _ARRAY_OF[name])[shape] = value

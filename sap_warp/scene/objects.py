@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, model_validator
 
 from .errors import Complaint
-from .fields import JointFields, ShapeFields, WithShapeFields
+from .fields import JointFields, ShapeFieldBlocks, WithShapeFields
 from .section import Section
 from .values import (
     Axis,
@@ -91,7 +91,7 @@ class Source(Section):
 # Assets
 
 
-class _Asset(Section):
+class _Asset(ShapeFieldBlocks):
     aliases: ClassVar[dict[str, str]] = {"transform": "xform"}
 
     id: Text = None
@@ -100,12 +100,6 @@ class _Asset(Section):
     """The file."""
     xform: Pose = Field(default_factory=Transform)
     """Pose of the root in the world."""
-    physics: ShapeFields | None = None
-    """Shape fields that win over the file's; those of shape and cfg come later and win, in this order."""
-    shape: ShapeFields | None = None
-    """Shape fields that win over the file's; see physics."""
-    cfg: ShapeFields | None = None
-    """Shape fields that win over the file's; see physics."""
     label_prefix: Text = None
     """Put before the labels of the asset, for several copies of it: prefix/label."""
     floating: Boolean = None
@@ -115,18 +109,21 @@ class _Asset(Section):
     collapse_fixed_joints: Boolean = False
     """Merge bodies that fixed joints connect."""
     hide_collision_shapes: Boolean = False
-    """Hide collision shapes of bodies that have others to show; they still collide."""
+    """Hide all shapes that collide; they still do."""
     force_show_colliders: Boolean = False
-    """Show collision shapes even where there are others to show."""
+    """Show shapes that collide even on bodies that have others to show."""
     load_visual_shapes: Boolean = True
     """Whether shapes that do not collide are loaded."""
 
-    def shape_fields(self) -> dict[str, Any]:
-        """All shape fields that this asset sets."""
-        fields: dict[str, Any] = {}
-        for block in (self.physics, self.shape, self.cfg):
-            fields.update(block.given() if block is not None else {})
-        return fields
+    @model_validator(mode="after")
+    def _check_options(self) -> _Asset:
+        if self.hide_collision_shapes and self.force_show_colliders:
+            raise Complaint("hide_collision_shapes and force_show_colliders exclude each other; give one of them")
+        for name in ("physics", "shape", "cfg"):
+            block = getattr(self, name)
+            if block is not None and block.is_site:
+                raise Complaint("a whole asset cannot be a site", (name, "is_site"))
+        return self
 
 
 class UsdAsset(_Asset):
@@ -341,7 +338,7 @@ class _JointBase(Section):
     child_xform: Pose = Field(default_factory=Transform)
     """Frame of the joint in the child body."""
     collision_filter_parent: Boolean = True
-    """Whether shapes of the two bodies ignore each other; with the world as parent, only those of a fixed joint."""
+    """Whether shapes of the two bodies ignore each other; if not given, a joint to the world has it only when fixed."""
 
 
 class FixedJoint(_JointBase):

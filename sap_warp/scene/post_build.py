@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import newton
-import numpy as np
 import warp as wp
 
 from ..solver.options import SapOptions
@@ -29,11 +28,12 @@ from .operations import (
 )
 from .provenance import record_edit
 from .selectors import find_body, find_joint, joint_entries, select_entries
-from .values import resolve_index
+from .values import LARGEST_INTEGER, resolve_index
 
 _INTEGER_ARRAYS = ("shape_collision_group", "shape_flags", "joint_target_mode")
 _ANY_SIGN = ("joint_q", "joint_qd", "joint_target_pos", "joint_target_vel", "shape_collision_group")
 _NEWTON_NAME = {"joint_target_pos": "joint_target_q", "joint_target_vel": "joint_target_qd"}
+_HYDROELASTIC = int(newton.ShapeFlags.HYDROELASTIC)
 _UNUSED = {
     "shape_material_restitution": "SAP contact has no restitution; set tau",
     "shape_material_mu_torsional": "SAP contact has no torsional friction",
@@ -106,14 +106,17 @@ def _write_entry(build: SceneBuild, array: str, entry: int, value: float) -> Non
 
 
 def _check_value(array: str, value: float) -> None:
-    if array in _INTEGER_ARRAYS and value != int(value):
-        raise Complaint(f"found {value:g}; entries of {array} are whole numbers")
+    if array in _INTEGER_ARRAYS and (value != int(value) or abs(value) > LARGEST_INTEGER):
+        raise Complaint(f"found {value:g}; entries of {array} are whole numbers of magnitude up to {LARGEST_INTEGER}")
     if array not in _ANY_SIGN and value < 0.0:
         raise Complaint(f"found {value:g}; entries of {array} are not negative")
     if array == "shape_material_ke" and value == 0.0:
         raise Complaint("found 0; entries of shape_material_ke are positive")
     if array == "joint_target_mode" and value > 4:
         raise Complaint(f"found {value:g}; entries of joint_target_mode are 0 to 4")
+    if array == "shape_flags" and int(value) & ~sum(newton.ShapeFlags):
+        known = ", ".join(f"{int(flag)} {flag.name.lower()}" for flag in newton.ShapeFlags)
+        raise Complaint(f"found {value:g}; entries of shape_flags are sums of {known}")
 
 
 def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], values: list[float], key: str) -> None:
@@ -122,6 +125,9 @@ def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], va
     for value in values:
         with below(key):
             _check_value(array, value)
+    if array == "shape_flags" and any(int(value) & _HYDROELASTIC for value in values):
+        values = [int(value) & ~_HYDROELASTIC for value in values]
+        build.note_unsupported(("post_build", i), "hydroelastic contact is not supported yet; point contacts are made")
     for entry, value in zip(entries, values, strict=True):
         _write_entry(build, array, entry, value)
     record_edit(build, array, entries, ("post_build", i))
@@ -133,10 +139,7 @@ def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], va
 def _set_array(operation: SetArray, build: SceneBuild, i: int) -> None:
     entries = select_entries(build, operation, _unit_of(operation.array))
     if operation.from_array is not None:
-        source = _read_array(build, operation.from_array)
-        if entries and entries[-1] >= len(source):
-            raise Complaint(f"{operation.from_array} has only {len(source)} entries", ("from_array",))
-        values, key = [source[entry] for entry in entries], "from_array"
+        values, key = _read_same_entries(build, operation, operation.array, entries), "from_array"
     elif operation.values is not None:
         values, key = operation.values, "values"
     else:
@@ -147,17 +150,33 @@ def _set_array(operation: SetArray, build: SceneBuild, i: int) -> None:
 @_apply.register
 def _copy_array(operation: CopyArray, build: SceneBuild, i: int) -> None:
     entries = select_entries(build, operation, _unit_of(operation.to_array))
-    source = _read_array(build, operation.from_array)
-    taken = entries
-    if operation.from_range is not None:
+    if operation.from_range is None:
+        values = _read_same_entries(build, operation, operation.to_array, entries)
+    else:
+        source = _read_array(build, operation.from_array)
         with below("from_range"):
-            taken = list(operation.from_range.resolve(len(source)))
-    elif entries and max(entries) >= len(source):
-        raise Complaint(
-            f"{operation.to_array} has entries that {operation.from_array} ({len(source)}) has not; give from_range",
-            ("from_array",),
-        )
-    _write_entries(build, i, operation.to_array, entries, [source[entry] for entry in taken], "from_array")
+            values = [source[entry] for entry in operation.from_range.resolve(len(source))]
+    _write_entries(build, i, operation.to_array, entries, values, "from_array")
+
+
+def _read_same_entries(build: SceneBuild, operation: Any, array: str, entries: list[int]) -> list[Any]:
+    """Values of ``operation.from_array`` for the entries that the operation selects in ``array``."""
+    source, unit, other = operation.from_array, _unit_of(array), _unit_of(operation.from_array)
+    if unit != other:
+        by_joint = operation.selected_by() not in (None, "index", "range")
+        if "shape" in (unit, other) or not by_joint:
+            raise Complaint(
+                f"{source} has an entry for each {other}, {array} for each {unit}; "
+                + (
+                    "one cannot be copied to the other"
+                    if "shape" in (unit, other)
+                    else "select joints by label, or use copy_array with from_range"
+                ),
+                ("from_array",),
+            )
+        entries = select_entries(build, operation, other)
+    values = _read_array(build, source)
+    return [values[entry] for entry in entries]
 
 
 # Shapes
@@ -266,25 +285,3 @@ def _set_joint_armature(operation: SetJointArmature, build: SceneBuild, i: int) 
         raise Complaint(f"found {len(values)} values for {len(dofs)} selected dofs", ("values",))
     for dof, value in zip(dofs, values, strict=True):
         build.builder.joint_armature[dof] = float(value)
-
-
-def check_result(build: SceneBuild) -> None:
-    """Numbers that would spoil the simulation: infinite masses, quaternions of length 0."""
-    builder = build.builder
-    for body, label in enumerate(builder.body_label):
-        mass = np.array([builder.body_mass[body], *np.ravel(np.array(builder.body_inertia[body]))], dtype=np.float32)
-        if not np.isfinite(mass).all():
-            raise Complaint(f"body {label!r} has infinite mass or inertia; check densities and sizes")
-    for joint, kind in enumerate(builder.joint_type):
-        if kind in (newton.JointType.FREE, newton.JointType.DISTANCE, newton.JointType.BALL):
-            entries = joint_entries(build, joint, "coordinate")
-            _normalize(builder.joint_q, entries.stop - 4, builder.joint_label[joint])
-
-
-def _normalize(joint_q: list[float], start: int, label: str) -> None:
-    length = float(np.linalg.norm([float(value) for value in joint_q[start : start + 4]]))
-    if not 0.5 < length < 2.0:
-        raise Complaint(
-            f"the rotation of joint {label!r} in joint_q has length {length:.3g}; a quaternion has length 1"
-        )
-    joint_q[start : start + 4] = [float(value) / length for value in joint_q[start : start + 4]]

@@ -26,6 +26,8 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
         raise Complaint(f"not valid XML: {error}") from None
     if root.tag != "robot":
         raise Complaint(f"the XML starts with <{root.tag}>; a URDF starts with <robot>")
+    if root.find("link") is None:
+        raise Complaint("the URDF has no links")
     if not visuals:
         for link in root.iter("link"):
             for visual in link.findall("visual"):

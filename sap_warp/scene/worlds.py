@@ -46,7 +46,7 @@ def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
     if not ground.enabled:
         return
     fields = ground.shape_fields()
-    build.note_unused_fields(("ground",), fields)
+    build.note_unused_fields(("ground",), ground.placed_shape_fields())
     record_shape(build, build.builder.shape_count, (fields, ("ground",)))
     config = make_shape_config(builder.default_shape_cfg, fields)
     shape = builder.add_ground_plane(height=ground.height, cfg=config, label=ground.label)
