@@ -12,7 +12,7 @@ import newton
 import warp as wp
 
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
-from ..collision.capacity import sap_estimate_rigid_contact_max
+from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..model import SapControl, SapModel, SapState
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
@@ -189,7 +189,7 @@ def _finalize(
         build.stop_if_broken()
     _place_bodies(sap_model.newton_model)
     sap_state = sap_model.state()
-    per_world = scene.simulation.max_rigid_contact or -(-sap_estimate_rigid_contact_max(sap_model) // worlds)
+    per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
@@ -224,6 +224,11 @@ def _place_bodies(model: newton.Model) -> None:
     newton.eval_fk(model, model.joint_q, model.joint_qd, state)
     model.body_q.assign(state.body_q)
     model.body_qd.assign(state.body_qd)
+
+
+def _estimate_contacts(model: SapModel, worlds: int) -> int:
+    """Contacts of one world; worlds are alike, so that their number makes no difference."""
+    return max(-(-sap_estimate_rigid_contact_max(model) // worlds), MIN_CAPACITY)
 
 
 def _default_name(document: SceneDocument) -> str:
