@@ -154,7 +154,7 @@ def read_control(control: Control, directory: Path | None, model: SapModel) -> C
 def _read_json(file: Path) -> dict[str, Any]:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also bytes that are no text, and integers of thousands of digits
         line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise Complaint(f"{file.name}{line}: not valid JSON: {error}") from None
     if not isinstance(data, dict):
