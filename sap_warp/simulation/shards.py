@@ -61,6 +61,7 @@ class Shard:
         self.contacts = self.pipeline.contacts()
         self.counter = StepCounter(self.solver)
         self.count = count
+        self._compiled = False
         self._pair: Any = None
         self._single: Any = None
 
@@ -87,6 +88,7 @@ class Shard:
         """Compile what is not in the kernel cache and record the graphs; the states come out as they went in."""
         kept = self._memory()
         saved = [wp.clone(array) for array in kept]
+        self._compile(dt)
         self.launch(0, dt)  # whatever is made on first use must exist before the capture
         self.launch_single(dt)
         for state in self.states:
@@ -101,6 +103,17 @@ class Shard:
         with wp.ScopedCapture(device) as capture:
             self.launch_single(dt)
         self._single = capture.graph
+
+    def _compile(self, dt: float) -> None:
+        """Compile the kernels of collision detection and of the solver beside each other, with nothing to collide."""
+        if self._compiled or not self.model.device.is_cpu:  # for CUDA the driver's context belongs to this thread
+            return
+        nothing = self.pipeline.contacts()
+        with ThreadPoolExecutor(1) as helper:
+            colliding = helper.submit(self.pipeline.collide, self.states[0], self.contacts)
+            self.solver.step(self.states[0], self.states[1], self.control, nothing, dt)
+            colliding.result()
+        self._compiled = True
 
     def _memory(self) -> list[wp.array]:
         """All that a step changes and a capture must not."""
