@@ -1,7 +1,7 @@
 """Write franka_pick_cube.json: joint targets with which the Panda of the scene picks up the cube.
 
 The hand follows straight lines between poses, pointing down, at speeds that start and end at zero. Each sample is
-turned into joint angles by damped least squares on the pose error, starting from the sample before.
+turned into joint angles by damped least squares on the pose error, starting from the sample before. To run it:
 
     python assets/control/franka_pick_cube.py
 """
@@ -89,25 +89,16 @@ class Arm:
             position = position - frame @ self.after[joint, :3]
         position = position + frame @ TOOL
         linear = [np.cross(direction, position - origin) for origin, direction in zip(origins, directions, strict=True)]
-        return (
-            position,
-            frame @ turn(np.array([0.0, 0.0, 1.0]), TOOL_TURN),
-            np.array([*np.transpose(linear), *np.transpose(directions)]),
-        )
+        jacobian = np.vstack([np.transpose(linear), np.transpose(directions)])
+        return position, frame @ turn(np.array([0.0, 0.0, 1.0]), TOOL_TURN), jacobian
 
     def solve(self, target: np.ndarray, guess: np.ndarray) -> np.ndarray:
         """Joint angles that bring the tool to ``target``, pointing down, near ``guess``."""
         q = guess.copy()
         for _ in range(100):
             position, frame, jacobian = self.tool(q)
-            difference = DOWN @ frame.T
-            angular = 0.5 * np.array(
-                [
-                    difference[2, 1] - difference[1, 2],
-                    difference[0, 2] - difference[2, 0],
-                    difference[1, 0] - difference[0, 1],
-                ]
-            )
+            # Half the sum of the cross products of both frames' axes: the rotation vector of a small difference.
+            angular = 0.5 * np.cross(frame.T, DOWN.T).sum(axis=0)
             error = np.concatenate([target - position, angular])
             if np.abs(error).max() < 1e-6:
                 return q
