@@ -120,8 +120,8 @@ SELECTED = {
 
 LEFT_OUT = {
     "test_body_force": {
-        "test_combined_force_torque": "asks for a centre of mass 0.5 m off the origin to keep its path at 19 rad/s "
-        "with h = 10 ms; floating bodies are discretized at their origin, with an error of first order in h",
+        "test_combined_force_torque": "asks a centre of mass 0.5 m off the origin to keep its path at 19 rad/s with "
+        "h = 10 ms; floating bodies are discretized at their origin, with an error of first order in h",
     },
     "test_joint_controllers": {
         "test_qfrc_actuator": "reads an observable of SolverMuJoCo",
