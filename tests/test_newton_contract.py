@@ -359,6 +359,52 @@ def test_joint_act_is_a_feed_forward_under_the_effort_limit():
     assert velocity_after(sim) == pytest.approx(FALL + 10.0 * DT, rel=1e-4)
 
 
+MOTORS = """<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
+  <body pos="0 0 1"><joint name="a" type="hinge" axis="0 1 0" ref="20"/>
+    <geom type="box" size="0.05 0.05 0.2" pos="0 0 -0.2" mass="1" contype="0" conaffinity="0"/>
+    <body pos="0 0 -0.4"><joint name="b" type="hinge" axis="0 1 0"/>
+      <geom type="box" size="0.05 0.05 0.2" pos="0 0 -0.2" mass="1" contype="0" conaffinity="0"/></body></body>
+  </worldbody><actuator>
+  <motor name="torque" joint="a" gear="3" ctrlrange="-1 1" ctrllimited="true"/>
+  <general name="servo" joint="b" gainprm="5" biastype="affine" biasprm="0.3 -5 -0.2" gear="1.5" forcerange="-2 2"/>
+</actuator></mujoco>"""
+
+
+def test_mujoco_actuators_move_like_in_mujoco():
+    """A motor with a gear and a control range, and a servo with a force range, both through control.mujoco.ctrl."""
+    b = newton.ModelBuilder()
+    b.add_mjcf(MOTORS)
+    model = b.finalize(device="cpu")
+    solver, state, control = SolverSAP(model, contact_preset_variant="drake"), model.state(), model.control()
+    reference = mujoco.MjModel.from_xml_string(MOTORS)
+    data = mujoco.MjData(reference)
+    inputs = np.array([4.0, 0.7])  # the first is beyond its range
+    data.ctrl[:] = inputs
+    control.mujoco.ctrl.assign(inputs)
+    track, other = [], []
+    for _ in range(250):
+        mujoco.mj_step(reference, data)
+        solver.step(state, state, control, None, DT)
+        track.append(state.joint_q.numpy().copy())
+        other.append(data.qpos - [np.deg2rad(20.0), 0.0])
+    assert np.ptp(other, axis=0).min() > 0.3
+    np.testing.assert_allclose(track, other, atol=0.02 * np.ptp(other))
+    # the inputs of a step without a control are the model's own
+    model.mujoco.ctrl.assign(inputs)
+    quiet, driven = model.state(), model.state()
+    solver.step(quiet, quiet, None, None, DT)
+    solver.step(driven, driven, control, None, DT)
+    np.testing.assert_array_equal(quiet.joint_qd.numpy(), driven.joint_qd.numpy())
+    # a gear changed at run time acts after notification
+    assign(model.mujoco.actuator_gear, 0.0)
+    solver.notify_model_changed(FLAGS.ACTUATOR_PROPERTIES)
+    idle, free = model.state(), model.state()
+    solver.step(idle, idle, control, None, DT)
+    assign(model.mujoco.ctrl, 0.0)
+    solver.step(free, free, None, None, DT)
+    np.testing.assert_array_equal(idle.joint_qd.numpy(), free.joint_qd.numpy())
+
+
 SPRING = """<mujoco><option timestep="{dt}" gravity="0 0 -9.81"/><worldbody><body pos="0 0 1">
   <joint name="s" type="slide" axis="0 0 1" stiffness="{k}" springref="{rest}" ref="{ref}" damping="{damping}"/>
   <geom type="box" size="0.1 0.1 0.1" mass="2" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""

@@ -193,8 +193,19 @@ def mujoco_attributes(builder, text):
     builder.add_mjcf(text)
 
 
-def mjcf_motor(builder):
-    mujoco_attributes(builder, MJCF.format('<actuator><motor name="push" joint="jl"/></actuator>'))
+def mjcf_filtered_motor(builder):
+    actuator = '<general name="push" joint="jl" dyntype="filter" dynprm="0.1"/>'
+    mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
+
+
+def mjcf_two_motors(builder):
+    actuators = '<motor name="push" joint="jl"/><motor name="shove" joint="jl"/>'
+    mujoco_attributes(builder, MJCF.format(f"<actuator>{actuators}</actuator>"))
+
+
+def mjcf_free_motor(builder):
+    text = MJCF.format('<actuator><motor name="push" joint="jl" gear="0 0 1 0 0 0"/></actuator>')
+    mujoco_attributes(builder, text.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', '<freejoint name="jl"/>'))
 
 
 def mjcf_weightless(builder):
@@ -245,7 +256,9 @@ REFUSED = [
     (shared_body, ["shared by all worlds", "'common'"]),
     (mjcf_equality_of_two_dofs, ["joint equality constraints", "'pair'"]),
     (mjcf_tendon, ["MuJoCo tendons"]),
-    (mjcf_motor, ["control.mujoco.ctrl", "'push'"]),
+    (mjcf_filtered_motor, ["with dynamics", "'push'"]),
+    (mjcf_two_motors, ["several MuJoCo actuators", "'shove'"]),
+    (mjcf_free_motor, ["single joint dof", "'push'"]),
     (mjcf_weightless, ["gravcomp", "left"]),
     (mjcf_in_water, ["density"]),
     (mjcf_ball_spring, ["passive springs", "jb"]),

@@ -50,6 +50,16 @@ class DofInput:
     limit_upper: wp.array(dtype=wp.float32)
     limit_ke: wp.array(dtype=wp.float32)
     limit_kd: wp.array(dtype=wp.float32)
+    has_motors: int
+    ctrl: wp.array(dtype=wp.float32)  # MuJoCo's control inputs, by actuator; empty if the model has none
+    motor_index: wp.array(dtype=wp.int32)  # actuator of each dof or -1, and its parameters by dof, see `motors`
+    motor_gain: wp.array(dtype=wp.float32)
+    motor_u0: wp.array(dtype=wp.float32)
+    motor_kp: wp.array(dtype=wp.float32)
+    motor_kd: wp.array(dtype=wp.float32)
+    motor_low: wp.array(dtype=wp.float32)
+    motor_high: wp.array(dtype=wp.float32)
+    motor_limit: wp.array(dtype=wp.float32)
     has_springs: int
     spring_stiffness: wp.array(dtype=wp.float32)  # passive springs, empty if the model has none
     spring_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate at rest [m or rad]

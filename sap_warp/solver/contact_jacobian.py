@@ -27,6 +27,7 @@ from .joint_rows import make_joint_rows
 from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_link
 from .layout import Layout, LayoutSizes
+from .motors import Motors
 from .terms.dof import make_dof_terms
 
 
@@ -248,6 +249,7 @@ class SapContactJacobian:
         self._arguments = [StructArgument(struct, device) for struct in (self.data, self.terms)]
         self.argument, self.terms_argument = (argument.array for argument in self._arguments)
         self._contact_inputs, self._dof_inputs = StructCache(device), StructCache(device)
+        self.motors = Motors(model.newton_model)
 
         self.contact_count = wp.zeros(worlds, dtype=wp.int32, device=device)
         """Contacts of each world in the last step."""
@@ -266,8 +268,10 @@ class SapContactJacobian:
         self._last_capacity = 0
         self._last_dropped: wp.array | None = None
 
-    def compute(self, boundary: Any, control: Any, contacts: Any, dt: float, block_dim: int) -> None:
-        """Fill `data` and `terms`. ``contacts`` may be None."""
+    def compute(
+        self, boundary: Any, control: Any, contacts: Any, dt: float, block_dim: int, ctrl: wp.array | None = None
+    ) -> None:
+        """Fill `data` and `terms`. ``contacts`` may be None; ``ctrl`` replaces the model's inputs of actuators."""
         device = self.model.device
         contacts = self._empty if contacts is None else contacts
         source = self._contact_input(contacts)
@@ -292,7 +296,7 @@ class SapContactJacobian:
                 self.parameters.array,
                 self._links,
                 source,
-                self._dof_input(control),
+                self._dof_input(control, ctrl),
                 self._law.array,
                 boundary.joint_q,
                 dt,
@@ -372,7 +376,7 @@ class SapContactJacobian:
 
         return self._contact_inputs.get(arrays, make)
 
-    def _dof_input(self, control: Any) -> wp.array:
+    def _dof_input(self, control: Any, ctrl: wp.array | None) -> wp.array:
         names = (
             "target_ke",
             "target_kd",
@@ -387,11 +391,12 @@ class SapContactJacobian:
         )
         arrays = {name: getattr(self.model, f"joint_{name}") for name in names}
         arrays |= {"target_q": control.joint_target_pos, "target_qd": control.joint_target_vel}
-        arrays |= {"act": control.joint_act, **passive_springs(self.model)}
+        arrays |= {"act": control.joint_act, **passive_springs(self.model), **self.motors.inputs(ctrl)}
 
         def make() -> Any:
             source: Any = DofInput()
             source.has_springs = int(arrays["spring_stiffness"] is not None)
+            source.has_motors = int(self.motors.count > 0)
             return source
 
         return self._dof_inputs.get(arrays, make)

@@ -23,7 +23,7 @@ from .contact_rows import make_body_point
 from .free_motion import make_free_motion_data
 from .kinematics import BALL, DISTANCE, FREE, JointParameters, make_kinematics
 from .layout import Layout
-from .terms.dof import DRIVE, FRICTION, LIMIT, SPEED, SPRING, make_dof_terms
+from .terms.dof import DRIVE, FRICTION, LIMIT, MOTOR, SPEED, SPRING, make_dof_terms
 from .terms.drive import NEAR_RIGID, make_drive_term
 from .terms.limit import NO_LIMIT
 
@@ -214,6 +214,19 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     t.drive_u0[e] = kp * error + kd * rate + feed_forward
                     t.drive_g[e] = h * kp + kd
                     t.drive_limit[e] = scalar(input.effort_limit[dof])
+            if input.has_motors != 0:
+                actuator = input.motor_index[dof]
+                if actuator >= 0:
+                    ctrl = wp.clamp(input.ctrl[actuator], input.motor_low[dof], input.motor_high[dof])
+                    motor_kp = scalar(input.motor_kp[dof])
+                    motor_kd = scalar(input.motor_kd[dof])
+                    motor_scale = gain_scale(motor_kp, motor_kd, h, A_kk)
+                    push = scalar(input.motor_u0[dof]) + scalar(input.motor_gain[dof]) * scalar(ctrl)
+                    push -= motor_kp * scalar(q[layout.dof_coord[e]])
+                    terms = terms | MOTOR
+                    t.motor_u0[e] = push * motor_scale
+                    t.motor_g[e] = (h * motor_kp + motor_kd) * motor_scale
+                    t.motor_limit[e] = scalar(input.motor_limit[dof])
             if input.has_springs != 0 and layout.dof_coord[e] >= 0:
                 stiffness = scalar(input.spring_stiffness[dof])
                 if stiffness > scalar(0.0):

@@ -166,7 +166,7 @@ class SolverSAP(SolverBase):
             self._run_rigid_collision(state_in, dt)
         self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
         self.free_motion.compute(self.boundary, dt, self._status, lanes)  # A, v*
-        self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes)  # rows, weights
+        self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes, self._ctrl(control))  # rows, weights
         self.constraints.compute(self.boundary, self.free_motion, dt, lanes)  # couplings, welds, loops
         self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
         self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
@@ -218,7 +218,8 @@ class SolverSAP(SolverBase):
         """Run the first three stages alone: contact rows and dof terms at ``state``, for inspection."""
         found = self._contacts(contacts)
         self.compute_free_motion(state, control, dt)
-        self.contact_jacobian.compute(self.boundary, self._control(control), found, _check_dt(dt), self._block_dim)
+        inputs, ctrl = self._control(control), self._ctrl(control)
+        self.contact_jacobian.compute(self.boundary, inputs, found, _check_dt(dt), self._block_dim, ctrl)
         return self.contact_jacobian
 
     def contact_forces(self) -> ContactForces:
@@ -290,6 +291,7 @@ class SolverSAP(SolverBase):
         for stage in (self.boundary, self.contact_jacobian, self.integrate):
             stage.parameters = refreshed
         self.links.refresh()
+        self.contact_jacobian.motors.refresh()
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
 
@@ -408,6 +410,16 @@ class SolverSAP(SolverBase):
         check_array("control", "joint_target_vel", control.joint_target_vel, fp32, model.joint_dof_count, device)
         check_array("control", "joint_act", control.joint_act, fp32, model.joint_dof_count, device)
         return control
+
+    def _ctrl(self, control: Any) -> Any:
+        """MuJoCo's control inputs of a Newton control, if the model has actuators that read them."""
+        motors = self.contact_jacobian.motors
+        if not motors.count or not isinstance(control, newton.Control):
+            return None
+        ctrl = control.mujoco.ctrl
+        count = self.model.mujoco.ctrl.shape[0]
+        check_array("control", "mujoco.ctrl", ctrl, (wp.float32,), count, self.model.device)
+        return ctrl
 
     def _contacts(self, contacts: Any) -> Any:
         if isinstance(contacts, SapContacts):

@@ -11,6 +11,7 @@ from newton.solvers import SolverMuJoCo
 from .constraint_sources import equality_table, native_equalities
 from .joint_rows import UNLIMITED, UNLIMITED_SPEED
 from .layout import SCALAR_JOINTS
+from .motors import motor_problems
 from .topology import kinematic_bodies, tree_joints
 
 _JOINT_TYPES = (
@@ -221,22 +222,17 @@ def _other_problems(model: newton.Model) -> list[str]:
 
 def _mujoco_problems(model: newton.Model) -> list[str]:
     """Physics that models from MJCF carry in MuJoCo's attributes."""
-    attributes = getattr(model, "mujoco", None)
+    attributes: Any = getattr(model, "mujoco", None)
 
     def values(name: str) -> np.ndarray:
         array = getattr(attributes, name, None)
         return np.zeros(0) if array is None else array.numpy()
 
     problems = []
-    for kind in ("tendon", "actuator"):
-        if count := int(model.custom_frequency_counts.get(f"mujoco:{kind}", 0)):
-            labels = list(getattr(attributes, f"{kind}_label", None) or [""] * count)
-            hits = np.arange(count)
-            if kind == "actuator":  # those that follow joint targets are drives of their joints
-                hits = np.flatnonzero(values("ctrl_source") == int(SolverMuJoCo.CtrlSource.CTRL_DIRECT))
-            what = "MuJoCo tendons" if kind == "tendon" else "MuJoCo actuators that read control.mujoco.ctrl"
-            if len(hits):
-                problems.append(f"{what}: {_named(labels, hits)}")
+    if count := int(model.custom_frequency_counts.get("mujoco:tendon", 0)):
+        problems.append(f"MuJoCo tendons: {_named(list(attributes.tendon_label), np.arange(count))}")
+    for what, hits in motor_problems(model):
+        problems.append(f"{what}: {_named(list(attributes.actuator_label), hits)}")
     compensated = np.flatnonzero(values("gravcomp"))
     if len(compensated):
         problems.append(f"MuJoCo gravity compensation (gravcomp): {_named(model.body_label, compensated)}")

@@ -1,4 +1,4 @@
-"""All terms of one dof together: drive, passive spring, position limit, speed limit, friction."""
+"""All terms of one dof together: drive, motor, passive spring, position limit, speed limit, friction."""
 
 import functools
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ LIMIT = wp.constant(2)
 SPEED = wp.constant(4)
 FRICTION = wp.constant(8)
 SPRING = wp.constant(16)
+MOTOR = wp.constant(32)
 
 
 @functools.cache
@@ -32,6 +33,9 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         drive_u0: wp.array(dtype=scalar)  # effort at v = 0 [N or N m]
         drive_g: wp.array(dtype=scalar)  # h kp + kd
         drive_limit: wp.array(dtype=scalar)
+        motor_u0: wp.array(dtype=scalar)  # the same of MuJoCo's actuator on the dof
+        motor_g: wp.array(dtype=scalar)
+        motor_limit: wp.array(dtype=scalar)
         spring_u0: wp.array(dtype=scalar)  # the same of a passive spring, which has no limit
         spring_g: wp.array(dtype=scalar)  # h k
         limit_lower: wp.array(dtype=scalar)  # vhat of the lower bound [m/s or rad/s]
@@ -52,6 +56,8 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         total = vec3()
         if (kind & DRIVE) != 0:
             total += drive(v, t.drive_u0[e], t.drive_g[e], t.drive_limit[e], h)
+        if (kind & MOTOR) != 0:
+            total += drive(v, t.motor_u0[e], t.motor_g[e], t.motor_limit[e], h)
         if (kind & SPRING) != 0:
             u = t.spring_u0[e] - t.spring_g[e] * v
             total += vec3(scalar(0.5) * h * u * u / t.spring_g[e], -h * u, h * t.spring_g[e])

@@ -1,0 +1,119 @@
+"""MuJoCo's actuators on joints, driven by ``control.mujoco.ctrl``: one linear drive for each dof that has one.
+
+    force = gear clamp(gain ctrl + b0 + b1 length + b2 speed, force range),   length = gear (q + ref),  speed = gear v
+
+which is an implicit drive with kp = -gear^2 b1, kd = -gear^2 b2 and a feed-forward that ctrl sets. What is not of this
+form (filters, muscles, tendons, sites, negative gains, uneven force ranges, several on one dof) is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+from newton.solvers import SolverMuJoCo
+
+from .layout import SCALAR_JOINTS
+from .topology import tree_joints
+
+_AUTO = 2
+FIELDS = ("motor_gain", "motor_u0", "motor_kp", "motor_kd", "motor_low", "motor_high", "motor_limit")
+
+
+def direct_actuators(model: newton.Model) -> np.ndarray:
+    """Actuators that read ``control.mujoco.ctrl``; those that follow joint targets are drives of their joints."""
+    if not model.custom_frequency_counts.get("mujoco:actuator", 0):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(model.mujoco.ctrl_source.numpy() == int(SolverMuJoCo.CtrlSource.CTRL_DIRECT))
+
+
+def motor_problems(model: newton.Model) -> list[tuple[str, np.ndarray]]:
+    """What is wrong with which actuators."""
+    chosen = direct_actuators(model)
+    if not len(chosen):
+        return []
+    read = _reader(model, chosen)
+    dof = read("trnid")[:, 0]
+    joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    on_joint = (read("trntype") == int(SolverMuJoCo.TrnType.JOINT)) & (dof >= 0)
+    owner = joint_of_dof[np.where(on_joint, dof, 0)]
+    on_scalar = np.isin(model.joint_type.numpy()[owner], SCALAR_JOINTS) & tree_joints(model)[owner]
+    linear = (read("dyntype") == 0) & (read("gaintype") == 0) & np.isin(read("biastype"), (0, 1))
+    bias, force = read("biasprm"), read("forcerange")
+    damped = (read("biastype") == 0) | ((bias[:, 1] <= 0.0) & (bias[:, 2] <= 0.0))
+    even = ~_limited(read, "force") | np.isclose(force[:, 0], -force[:, 1])
+    first = np.zeros(len(dof), bool)
+    first[np.unique(dof, return_index=True)[1]] = True
+    checks = (
+        (on_joint & on_scalar, "MuJoCo actuators that do not act on a single joint dof"),
+        (linear, "MuJoCo actuators with dynamics, or with gains that are not constant"),
+        (damped, "MuJoCo actuators with negative gains"),
+        (even, "MuJoCo actuators with an uneven force range"),
+        (first, "several MuJoCo actuators on one dof"),
+    )
+    return [(what, chosen[~fine]) for fine, what in checks if not fine.all()]
+
+
+class Motors:
+    """Per-dof parameters of the actuators; None stands for a model without any."""
+
+    def __init__(self, model: newton.Model):
+        """Read the model."""
+        self._model = model
+        self._chosen = direct_actuators(model)
+        self.count = len(self._chosen)
+        device = model.device
+        self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", *FIELDS))
+        if self.count:
+            index = np.full(model.joint_dof_count, -1, np.int32)
+            index[model.mujoco.actuator_trnid.numpy()[self._chosen, 0]] = self._chosen
+            self.arrays["motor_index"] = wp.array(index, dtype=wp.int32, device=device)
+            for name in FIELDS:
+                self.arrays[name] = wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Read gains, gears and ranges again."""
+        if not self.count:
+            return
+        model, read = self._model, _reader(self._model, self._chosen)
+        dof, gear = read("trnid")[:, 0], read("gear")[:, 0].astype(np.float64)
+        bias = read("biasprm")[:, :3].astype(np.float64) * (read("biastype") == 1)[:, None]
+        reference = model.mujoco.dof_ref.numpy()[dof].astype(np.float64)
+        low, high = _range(read, "ctrl")
+        values = {
+            "motor_gain": gear * read("gainprm")[:, 0],
+            "motor_u0": gear * (bias[:, 0] + bias[:, 1] * gear * reference),
+            "motor_kp": -bias[:, 1] * gear**2,
+            "motor_kd": -bias[:, 2] * gear**2,
+            "motor_low": low,
+            "motor_high": high,
+            "motor_limit": np.abs(gear) * _range(read, "force")[1],
+        }
+        for name, value in values.items():
+            array: Any = self.arrays[name]
+            full = array.numpy().copy()
+            full[dof] = value
+            array.assign(full)
+
+    def inputs(self, ctrl: wp.array | None) -> dict[str, wp.array | None]:
+        """Arrays for the kernels, with the control inputs ``ctrl`` or the model's own."""
+        if not self.count:
+            return {**self.arrays, "ctrl": None}
+        return {**self.arrays, "ctrl": self._model.mujoco.ctrl if ctrl is None else ctrl}
+
+
+def _reader(model: newton.Model, chosen: np.ndarray) -> Any:
+    return lambda name: getattr(model.mujoco, f"actuator_{name}").numpy()[chosen]
+
+
+def _limited(read: Any, kind: str) -> np.ndarray:
+    flag = read(f"{kind}limited")
+    return (flag == 1) | ((flag == _AUTO) & (read(f"has_{kind}range") != 0))
+
+
+def _range(read: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    limited, bounds = _limited(read, kind), read(f"{kind}range").astype(np.float64)
+    return np.where(limited, bounds[:, 0], -1e10), np.where(limited, bounds[:, 1], 1e10)
