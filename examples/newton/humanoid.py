@@ -3,6 +3,7 @@
 import newton
 import newton.examples
 import numpy as np
+import warp as wp
 from common import Example, run
 
 
@@ -13,6 +14,7 @@ class Humanoid(Example):
         builder.default_joint_cfg.armature = 0.01
         builder.add_mjcf(
             newton.examples.get_asset("nv_humanoid.xml"),
+            xform=wp.transform((0.0, 0.0, 1.35)),
             ignore_names=["floor", "ground"],
             up_axis=newton.Axis.Z,
             enable_self_collisions=False,
