@@ -31,6 +31,11 @@ ARRAYS = (
     "joint_target_kd",
     "joint_target_mode",
     "joint_armature",
+    # Beyond what the format promises: many robot files have losses and limits that need to be put right.
+    "joint_friction",
+    "joint_damping",
+    "joint_effort_limit",
+    "joint_velocity_limit",
 )
 """Arrays that `set_array` and `copy_array` edit."""
 ArrayName = Literal[ARRAYS]  # type: ignore[valid-type]
