@@ -137,6 +137,11 @@ def test_every_scene_has_a_place_in_these_tests():
     assert sorted([*FETCHED, *STANDING, *HOLDING, *MOVING]) == NAMES
 
 
+def test_every_scene_is_in_the_documentation():
+    text = (ASSETS.parent / "docs" / "scenes.md").read_text()
+    assert [name for name in NAMES if f"`{name}`" not in text] == []
+
+
 @pytest.mark.parametrize("path", SCENES, ids=NAMES)
 def test_scene_validates_and_says_what_it_is(path):
     scene = load_sap_scene_config(path)
@@ -190,7 +195,7 @@ def test_robot_stays_up(name):
 @pytest.mark.parametrize("name", scenes(HOLDING))
 def test_arm_holds_its_pose(name):
     result = run(name)
-    assert np.abs(result.joint_drift).max() < HOLDING[name]
+    assert 1e-4 < np.abs(result.joint_drift).max() < HOLDING[name]  # drives carry the weight; nothing is locked
     assert np.abs(result.qd).max() < 1e-3
 
 
