@@ -395,3 +395,16 @@ def test_converted_usd_is_the_same_robot_as_its_urdf(name, convert, rng):
     for body in usd.bodies:
         close(ours[body][0], theirs[body][0], body)
         close(ours[body][1], theirs[body][1], body)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="urdf-usd-converter is for Python up to 3.12")
+@pytest.mark.parametrize("name", ["anymal_c", "allegro"])
+def test_converted_usd_has_the_same_mass_and_joints(name, convert):
+    """Of ANYmal the converter merges links, of the Allegro hand it changes names; sums and ranges stay."""
+    usd, urdf = convert(name), Robot(load_urdf(name))
+    close(usd.body_mass.sum(), urdf.body_mass.sum(), "total mass")
+    assert len(usd.moving()) == len(urdf.moving())
+    for array in ("joint_limit_lower", "joint_limit_upper", "joint_velocity_limit", "joint_friction", "joint_damping"):
+        ours, theirs = (np.sort([robot.of_joint(array, joint) for joint in robot.moving()]) for robot in (usd, urdf))
+        close(ours, theirs, array)

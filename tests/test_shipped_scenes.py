@@ -34,6 +34,7 @@ MOVING = ["box_stack", "cartpole", "franka_pick_cube", "free_cube", "humanoid", 
 """Scenes in which something falls, swings or is moved."""
 OFFLINE = [*STANDING, *HOLDING, *MOVING]
 WITH_MIMIC = ("franka_pick_cube", "panda")
+"""Scenes with mimic joints, which the solver refuses; empty once it does not."""
 
 WORLDS = 2
 HEADROOM = 1.3
