@@ -915,9 +915,17 @@ def test_switched_off_features_are_not_reported():
     assert load(with_shape({**BOX, "is_hydroelastic": False})).unsupported_features == []
 
 
-def test_what_the_solver_refuses_is_known_after_loading():
+def test_kinematic_bodies_have_their_flag():
     scene = boxes("a", "b")
     scene["bodies"][1]["is_kinematic"] = True
-    assert load(scene).unsupported_features == ["scene: SolverSAP cannot simulate kinematic bodies: 'b'"]
-    with pytest.raises(sap_warp.SapUnsupportedSceneFeature, match="kinematic"):
+    flags = load(scene, strict=True).sap_model.body_flags.numpy()
+    assert [bool(f & int(newton.BodyFlags.KINEMATIC)) for f in flags] == [False, True]
+
+
+def test_what_the_solver_refuses_is_known_after_loading():
+    scene = boxes("a", "b")
+    scene["bodies"][1]["density"] = 0
+    (feature,) = load(scene).unsupported_features
+    assert feature.startswith("scene: SolverSAP cannot simulate bodies without mass") and feature.endswith("'b'")
+    with pytest.raises(sap_warp.SapUnsupportedSceneFeature, match="without mass"):
         load(scene, strict=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, model_validator
 
 from .errors import Complaint
-from .fields import JointFields, ShapeFieldBlocks, WithShapeFields
+from .fields import JointFields, ShapeFieldBlocks, ShapeFields, WithShapeFields
 from .section import Section
 from .values import (
     Axis,
@@ -100,6 +100,12 @@ class _Asset(ShapeFieldBlocks):
     """The file."""
     xform: Pose = Field(default_factory=Transform)
     """Pose of the root in the world."""
+    physics: ShapeFields | None = None
+    """Shape fields that win over the file's; those of shape and cfg come later and win, in this order."""
+    shape: ShapeFields | None = None
+    """Shape fields that win over the file's; see physics."""
+    cfg: ShapeFields | None = None
+    """Shape fields that win over the file's; see physics."""
     label_prefix: Text = None
     """Put before the labels of the asset, for several copies of it: prefix/label."""
     floating: Boolean = None
