@@ -327,7 +327,9 @@ def test_a_scene_with_very_many_mistakes_shows_the_first_of_them():
         ({"bodies": [{"id": "a", "inertia": [[1, 0, 0], [1, 1, 0], [0, 0, 1]]}], "joints": [free("a")]}, "bodies[0].inertia: found a matrix that is not symmetric; expected a symmetric inertia"),
         ({"bodies": [{"id": "a", "inertia": [[1, 0, 0], [1, 1], [0, 0, 1]]}], "joints": [free("a")]}, "bodies[0].inertia[1]: found a list of 2; expected three numbers [x, y, z]"),
         ({"bodies": [{"id": "a"}]}, "bodies[0]: body 'a' is the child of no joint; add a free joint for a body that moves freely, or a fixed one to hold it"),
-        (with_shape({"type": "sphere", "radius": 1e20}), "bodies[0]: 'body' has infinite mass or inertia; check densities and sizes"),
+        (with_shape({"type": "sphere", "radius": 1e20}), "bodies[0]: 'body' has a mass or an inertia that single precision cannot hold; check densities and sizes"),
+        (with_shape({"type": "sphere", "radius": 1000, "density": 1e4}), "bodies[0]: 'body' has a mass or an inertia that single precision cannot hold; check densities and sizes"),
+        (with_shape({"type": "sphere", "radius": 1e-30}), "bodies[0]: 'body' has a mass or an inertia that single precision cannot hold; check densities and sizes"),
         # joints
         (with_joint("revolute", limit_lower=1, limit_upper=-1), "joints[0]: limit_lower 1 is above limit_upper -1"),
         (with_joint("revolute", actuator_mode=5), "joints[0].actuator_mode: found 5; expected 0 to 4"),

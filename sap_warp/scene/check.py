@@ -9,19 +9,27 @@ from .build import SceneBuild
 from .errors import Complaint, Path
 from .selectors import joint_entries
 
+MAX_MASS = 1e15
+"""Largest mass of a body [kg]."""
+MAX_INERTIA = 1e12
+"""Largest moment of inertia of a body [kg m^2]; fp32 holds the product of three."""
 _WITH_QUATERNION = (newton.JointType.FREE, newton.JointType.DISTANCE, newton.JointType.BALL)
 
 
 def check_result(build: SceneBuild) -> None:
-    """Report infinite masses and quaternions of length 0; give all other quaternions length 1."""
+    """Report masses that are too large and quaternions of length 0; give all other quaternions length 1."""
     builder = build.builder
     bodies, joints = _paths("bodies", build.body_of), _paths("joints", build.joint_of)
     inertias = _inertias(build)
     with np.errstate(over="ignore"):
         masses = np.array(builder.body_mass, dtype=np.float64).astype(np.float32)
-    for body in np.flatnonzero(~(np.isfinite(masses) & np.isfinite(inertias).all(axis=(1, 2)))).tolist():
+    sound = (masses < MAX_MASS) & (np.abs(inertias) < MAX_INERTIA).all(axis=(1, 2))
+    for body in np.flatnonzero(~sound).tolist():
         with build.at(*bodies.get(body, ())):
-            raise Complaint(f"{builder.body_label[body]!r} has infinite mass or inertia; check densities and sizes")
+            raise Complaint(
+                f"{builder.body_label[body]!r} has a mass or an inertia that single precision cannot hold; "
+                "check densities and sizes"
+            )
     for joint, kind in enumerate(builder.joint_type):
         if kind in _WITH_QUATERNION:
             with build.at(*joints.get(joint, ())):
