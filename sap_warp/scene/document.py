@@ -227,7 +227,9 @@ class _NodeConverter:
         except Exception as error:  # a text that does not fit its tag, !!int or !!bool; integers of thousands of digits
             kind = node.tag.rsplit(":", 1)[-1]
             raise self._fail(node, f"cannot read {show(node.value)} as {kind}") from error
-        return value if value is None or isinstance(value, (bool, int, float, str)) else str(node.value)
+        if isinstance(value, str):
+            return _join_surrogates(value)
+        return value if value is None or isinstance(value, (bool, int, float)) else str(node.value)
 
     def _convert_mapping(self, node: Any) -> dict[Any, Any]:
         own: dict[Any, Any] = {}
@@ -251,6 +253,16 @@ class _NodeConverter:
                 raise self._fail(node, "'<<' takes a mapping or a list of mappings")
             for key, value in part.items():
                 inherited.setdefault(key, value)
+
+
+def _join_surrogates(text: str) -> str:
+    """One character for each pair of escapes, as JSON writes those beyond 16 bits; YAML reads two."""
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return text
 
 
 # JSON
