@@ -478,9 +478,16 @@ def test_connected_bodies_ignore_each_other_unless_told_otherwise():
     assert filtered(load(scene), 0, 1) and filtered(load(scene), 1, 2) and not filtered(load(scene), 0, 2)
     scene["joints"][1]["collision_filter_parent"] = False
     assert not filtered(load(scene), 0, 1) and filtered(load(scene), 1, 2)
+    for fields in ({"collision_filter_parent": False}, {"cfg": {"collision_filter_parent": False}}):
+        scene = chain()
+        scene["bodies"][1]["shapes"][0] |= fields
+        assert not filtered(load(scene), 0, 1) and not filtered(load(scene), 1, 2)
     scene = chain()
-    scene["bodies"][1]["shapes"][0]["collision_filter_parent"] = False
-    # A shape that was there before the joint is filtered by the joint; one that is added later decides itself.
+    scene["bodies"][2]["collision_filter_parent"] = False
+    assert filtered(load(scene), 0, 1) and not filtered(load(scene), 1, 2)
+    scene = chain(builder={"defaults": {"shape": {"collision_filter_parent": False}}})
+    assert not filtered(load(scene), 0, 1)
+    scene = chain()
     scene["post_build"] = [{"op": "add_shape", "body": "arm", "shape": {**BOX, "collision_filter_parent": False}}]
     loaded = load(scene)
     assert not filtered(loaded, 0, 3)
@@ -656,6 +663,12 @@ def test_self_collisions():
         bodies = loaded.sap_model.shape_body.numpy().tolist()
         link, tool = (bodies.index(loaded.body_labels.index(f"arm/{name}")) for name in ("link", "tool"))
         assert filtered(loaded, *sorted((link, tool))) is not enabled
+
+
+def test_connected_links_of_an_asset_collide_if_told_to():
+    assert filtered(load(arm()), 1, 2)
+    assert not filtered(load(arm(cfg={"collision_filter_parent": False})), 1, 2)
+    assert filtered(load(arm(cfg={"collision_filter_parent": False}, enable_self_collisions=False)), 1, 2)
 
 
 def test_collapsing_fixed_joints_leaves_other_assets_alone():

@@ -13,6 +13,7 @@ import warp as wp
 from .bodies import add_body_armature
 from .build import SceneBuild
 from .errors import Complaint
+from .filters import drop_parent_filters
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
@@ -37,7 +38,8 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     fields = asset.shape_fields()
     build.note_unused_fields(("assets", i), asset.placed_shape_fields())
     defaults = builder.default_shape_cfg
-    builder.default_shape_cfg = make_shape_config(defaults, {k: v for k, v in fields.items() if k != "is_site"})
+    config = make_shape_config(defaults, {k: v for k, v in fields.items() if k != "is_site"})
+    builder.default_shape_cfg = config
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -51,6 +53,8 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     if not added["body"] and not added["shape"]:
         raise Complaint("the file contains no bodies and no shapes")
     override_shapes(builder, added["shape"], fields, fields.get("tau", build.default_tau))
+    if not config.collision_filter_parent and asset.enable_self_collisions:
+        drop_parent_filters(builder, added["shape"])
     record_import(build, added["shape"], fields, ("assets", i))
     add_body_armature(build, added["body"], None)
     _hide_shapes(builder, asset, added["shape"])

@@ -61,9 +61,12 @@ def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[st
     record_shape(build, build.builder.shape_count, inherited, (own, path))
     fields = {**inherited[0], **own}
     tau = fields.get("tau", build.default_tau)
+    config = make_shape_config(build.builder.default_shape_cfg, fields)
+    if not config.collision_filter_parent:
+        build.unfiltered.append(build.builder.shape_count)
     common: dict[str, Any] = {
         "xform": _newton_transform(shape.transform),
-        "cfg": make_shape_config(build.builder.default_shape_cfg, fields),
+        "cfg": config,
         "label": shape.label,
         **custom_attributes(tau),
     }

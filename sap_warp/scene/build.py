@@ -30,6 +30,8 @@ class SceneBuild:
         """Body number by id of inline bodies."""
         self.joint_of: dict[str, int] = {}
         """Joint number by id of inline joints."""
+        self.unfiltered: list[int] = []
+        """Inline shapes that collide with those of bodies that a joint connects to theirs."""
         self.provenance: dict[tuple[int, str], str] = {}
         """Which part of the scene gave a shape (by number) a value (by name)."""
 

@@ -12,6 +12,7 @@ from .bodies import WORLD
 from .build import SceneBuild
 from .errors import Complaint
 from .fields import JOINT_FIELDS, JointFields
+from .filters import drop_parent_filters
 from .objects import BallJoint, D6Joint, DistanceJoint, FixedJoint, FreeJoint, PrismaticJoint, RevoluteJoint
 from .references import trees_of
 
@@ -45,6 +46,7 @@ def add_joints(build: SceneBuild) -> None:
     for label, joints in trees_of(build.scene):
         with build.at("articulations"):
             build.builder.add_articulation([first + joint for joint in joints], label=label)
+    drop_parent_filters(build.builder, build.unfiltered)
 
 
 def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
