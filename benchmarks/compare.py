@@ -37,6 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sap_warp
+from sap_warp.simulation.profile import profile_stages
 
 FALL_SECONDS = 2.0
 MASS_TOLERANCE = 1e-5
@@ -81,6 +82,10 @@ class Row:
     worlds: int
     phase: str
     timings: dict[str, Timing]
+    stages: dict[str, float] = field(default_factory=dict)
+    """Processor time of each stage of SAP Warp [us per world and step]."""
+    iterations: float = 0.0
+    """Newton iterations of SAP Warp in the last step, mean over worlds."""
     notes: list[str] = field(default_factory=list)
     """Why an engine is missing or not comparable."""
 
@@ -122,8 +127,10 @@ def measure(
     timings = {engine.name: Timing(engine.name) for engine in engines}
     steps = {}
     for engine in engines:
+        t = timings[engine.name]
         if phase == "settled":
             engine.settle()
+            t.mass, t.height, t.contacts = engine.mass(), engine.height(), engine.contacts()
             steps[engine.name] = steps_for(engine, seconds, clock)
         else:
             engine.restart()
@@ -137,12 +144,18 @@ def measure(
             engine.advance(steps[engine.name])
             elapsed = clock.now() - start
             timings[engine.name].samples.append(1e6 * elapsed / (steps[engine.name] * worlds))
-    for engine in engines:
-        t = timings[engine.name]
-        t.mass, t.height, t.contacts = engine.mass(), engine.height(), engine.contacts()
+    if phase == "fall":
+        for engine in engines:
+            t = timings[engine.name]
+            t.mass, t.height, t.contacts = engine.mass(), engine.height(), engine.contacts()
     row = Row(scene.name, worlds, phase, timings)
     check_same(row, scene)
-    lost = next(e.lost() for e in engines if isinstance(e, SapEngine))
+    ours = next(engine for engine in engines if isinstance(engine, SapEngine))
+    lost = ours.lost()
+    row.iterations = float(ours.sim.iterations.mean())
+    if phase == "fall":
+        ours.restart()
+    row.stages = profile_stages(ours.sim, min(steps[ours.name], 400), time.process_time)
     if lost:
         row.notes.append(f"DIFFERENT: {lost} worlds of SAP Warp diverged")
     return row
@@ -265,6 +278,14 @@ def to_markdown(rows: list[Row], threads: dict[str, Any] | None, title: str) -> 
         lines[-1] += (
             f"({low:.2f} to {high:.2f}); processor time {threads['processor_time']:.2f} times as much; {equal}."
         )
+    stages = list(rows[0].stages)
+    lines += ["", "SAP Warp by stage, processor time in microseconds per world and step:", ""]
+    lines += ["| scene | worlds | " + " | ".join(stages) + " |", "|" + " --- |" * (2 + len(stages))]
+    for row in rows:
+        lines += [
+            f"| {row.scene}, {row.phase} | {row.worlds} | " + " | ".join(f"{us:.2f}" for us in row.stages.values())
+        ]
+        lines[-1] += " |"
     lines += ["", "What the engines do not share:", "", *(f"- {name}: {text}" for name, text in DIFFERENCES.items())]
     return "\n".join(lines) + "\n"
 
