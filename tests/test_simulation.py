@@ -463,6 +463,18 @@ def test_threads_do_not_change_results(name, threads):
     assert one.rigid_contact_max == several.rigid_contact_max
 
 
+@pytest.mark.parametrize("threads, size, shards", [(1, 2, 3), (2, 1, 5), (2, 2, 4), (1, 9, 1)])
+def test_shards_within_a_thread_do_not_change_results(reference, threads, size, shards):
+    """Worlds may run in small groups through all steps; a callback still sees all of them at the same step."""
+    sim = make_sim(threads=threads, worlds_per_shard=size)
+    assert len(sim.shards) == shards
+    steps = []
+    sim.add_callback(lambda s: steps.append([shard.solver.frame_id for shard in s.shards]), every=40)
+    sim.step(120)
+    assert_same_state(sim, reference)
+    assert steps == [[40] * shards, [80] * shards, [120] * shards]
+
+
 @pytest.mark.parametrize("broad_phase", ["sap", "nxn", "explicit"])
 def test_threads_do_not_change_results_of_other_broad_phases(broad_phase):
     """Pairs, filters and world starts of a share are those of the whole model."""
@@ -517,6 +529,8 @@ def test_threads_are_checked_and_can_be_closed():
         make_sim(threads=6)
     with pytest.raises(ValueError, match="threads is 0"):
         make_sim(threads=0)
+    with pytest.raises(ValueError, match="worlds_per_shard is 0"):
+        make_sim(worlds_per_shard=0)
     with make_sim(threads=2) as sim:
         sim.step(2)
         with pytest.raises(AttributeError, match=r"no single solver.*sim\.shards"):

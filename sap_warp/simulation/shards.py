@@ -1,8 +1,9 @@
-"""Shards: shares of the worlds, each with its own model, pipeline, solver and captured graphs, one for each thread."""
+"""Shards: shares of the worlds, each with its own model, pipeline, solver and captured graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import fields
 from itertools import pairwise
@@ -140,20 +141,19 @@ def _copied_fields(state: SapState) -> list[str]:
     return [f.name for f in fields(state) if isinstance(getattr(state, f.name), wp.array) and f.name != "body_f"]
 
 
-def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
-    """First and last world (exclusive) of each thread, as even as possible.
+def plan_shares(model: newton.Model, threads: int, worlds_per_shard: int | None) -> list[tuple[int, int]]:
+    """First and last world (exclusive) of each shard, as even as possible, equally many for each thread.
 
     Raises:
-        ThreadsError: Several threads on CUDA, or more threads than worlds.
+        ThreadsError: Several threads or shards on CUDA, or more threads than worlds.
     """
-    if threads == 1:
-        return [(0, max(int(model.world_count), 1))]
     worlds = int(model.world_count) if (model.body_world.numpy() >= 0).all() else 1
-    if not model.device.is_cpu:
-        raise ThreadsError(f"threads is {threads}, but threads are for the CPU; on {model.device} use 1.")
+    if not model.device.is_cpu and (threads > 1 or worlds_per_shard is not None):
+        raise ThreadsError(f"Threads and shards are for the CPU; on {model.device} all worlds run together.")
     if threads > worlds:
         raise ThreadsError(f"threads is {threads}, but there are only {worlds} worlds to share out.")
-    bounds = np.linspace(0, worlds, threads + 1).round().astype(int)
+    each = 1 if worlds_per_shard is None else math.ceil(worlds / (threads * worlds_per_shard))
+    bounds = np.linspace(0, worlds, min(threads * each, worlds) + 1).round().astype(int)
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
@@ -164,27 +164,24 @@ def slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
 
 
 class Team:
-    """Runs one function on every shard at once: the calling thread takes the first, helpers the others.
+    """Runs one function on every shard: the calling thread takes the first share of them, helpers the others.
 
     Warp's launches and replays release Python's lock, so the threads really run beside each other.
     """
 
-    def __init__(self, shards: list[Shard]):
+    def __init__(self, shards: Sequence[Shard], threads: int):
         """Start the helpers."""
-        self._shards = shards
-        self._helpers = ThreadPoolExecutor(len(shards) - 1, "sap-warp-shard") if len(shards) > 1 else None
+        self._groups = [list(group) for group in np.array_split(np.array(shards, dtype=object), threads)]
+        self._helpers = ThreadPoolExecutor(threads - 1, "sap-warp-shard") if threads > 1 else None
 
     def run(self, function: Callable[[Shard], None]) -> None:
         """Call ``function`` for all shards and wait for all of them; the first exception is raised then."""
-        first, *others = self._shards
-        if not others:
-            function(first)
-            return
-        if self._helpers is None:
+        first, *others = self._groups
+        if others and self._helpers is None:
             raise RuntimeError("The simulation is closed.")
-        waiting = [self._helpers.submit(function, shard) for shard in others]
+        waiting = [self._helpers.submit(_run_all, function, group) for group in others] if self._helpers else []
         try:
-            function(first)
+            _run_all(function, first)
         finally:
             wait(waiting)
         for future in waiting:
@@ -195,3 +192,8 @@ class Team:
         if self._helpers is not None:
             self._helpers.shutdown()
             self._helpers = None
+
+
+def _run_all(function: Callable[[Shard], None], shards: list[Shard]) -> None:
+    for shard in shards:
+        function(shard)

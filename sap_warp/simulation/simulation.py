@@ -95,6 +95,7 @@ class Simulation:
         rigid_contact_max: int | None = None,
         precision: str = "fp32",
         threads: int = 1,
+        worlds_per_shard: int | None = None,
         state: SapState | None = None,
         control: SapControl | None = None,
         control_sequence: ControlSequence | None = None,
@@ -113,6 +114,9 @@ class Simulation:
                 ``max_rigid_contact`` times the number of worlds. With several threads each has its share.
             precision: Of the state, ``"fp32"`` or ``"fp64"``.
             threads: Shares of the worlds that run beside each other on the CPU. The results do not depend on it.
+            worlds_per_shard: On the CPU, run about so many worlds through all steps before the next ones, so that their
+                data stays in the processor's cache; None runs all worlds of a thread together. The results do not
+                depend on it.
             state: Where to start; None is the model's initial state. It is copied.
             control: Inputs to start with; None takes the model's. It is copied.
             control_sequence: Writes the inputs at its own pace.
@@ -130,6 +134,8 @@ class Simulation:
         self._dt = _check_dt(dt)
         self.precision = normalize_precision(precision, "precision")
         self.threads = _check_count("threads", threads, 1)
+        if worlds_per_shard is not None:
+            _check_count("worlds_per_shard", worlds_per_shard, 1)
         if max_rigid_contact is not None:
             solver_options["max_rigid_contact"] = max_rigid_contact
         self.preset: str = solver_options.get("contact_preset_variant", "approx32")
@@ -141,11 +147,13 @@ class Simulation:
         self._sequence = control_sequence
         self._sample_written: int | None = None
         self._starts = _world_starts(self.model)
-        self.shards: tuple[Shard, ...] = tuple(
-            self._make_shard(bounds, solver_options, pipeline_options or {}, rigid_contact_max, statistics)
-            for bounds in plan_shares(self.model, self.threads)
-        )
-        self._team = Team(list(self.shards))
+        plan = plan_shares(self.model, self.threads, worlds_per_shard)
+        options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
+        if len(plan) == 1:
+            self.shards: tuple[Shard, ...] = (self._make_whole(*options),)
+        else:
+            self.shards = tuple(self._make_shard(bounds, *options) for bounds in plan)
+        self._team = Team(self.shards, self.threads)
         self.statistics = StepStatistics([shard.counter for shard in self.shards])
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
@@ -231,17 +239,17 @@ class Simulation:
 
     @property
     def solver(self) -> SolverSAP:
-        """The solver; with several threads there is one in each of `shards`."""
+        """The solver; with several shards there is one in each of them."""
         return self._only("solver")
 
     @property
     def pipeline(self) -> Any:
-        """The collision pipeline; with several threads there is one in each of `shards`."""
+        """The collision pipeline; with several shards there is one in each of them."""
         return self._only("pipeline")
 
     @property
     def contacts(self) -> Any:
-        """The contacts at the start of the last step; with several threads there is a buffer in each of `shards`."""
+        """The contacts at the start of the last step; with several shards there is a buffer in each of them."""
         return self._only("contacts")
 
     @property
@@ -364,10 +372,10 @@ class Simulation:
         self.state.clear_forces()
 
     def notify_model_changed(self, flags: Any = newton.ModelFlags.ALL) -> None:
-        """Take over masses, inertias, joint frames, axes or (with several threads) shape data changed in the model.
+        """Take over masses, inertias, joint frames, axes or (with several shards) shape data changed in the model.
 
-        Gravity, gains, limits, armature, damping and friction are read afresh by every step and need no call. With
-        one thread that is also true of shape materials.
+        Gravity, gains, limits, armature, damping and joint friction are read afresh by every step and need no call.
+        With one shard that is also true of shape materials.
         """
         for shard in self.shards:
             if shard.share is not None:
@@ -456,9 +464,6 @@ class Simulation:
         rigid_contact_max: int | None,
         count: bool,
     ) -> Shard:
-        options = (solver_options, pipeline_options)
-        if self.threads == 1:
-            return Shard(None, self.sap_model, self.states, self.control, *options, rigid_contact_max, count)
         first, last = bounds
         share = WorldShare(self.model, first, last)
         capacity = rigid_contact_max
@@ -473,7 +478,11 @@ class Simulation:
         states = (slice_buffers(self.states[0], of_state), slice_buffers(self.states[1], of_state))
         states[1].body_f = states[0].body_f
         control = slice_buffers(self.control, of_control)
-        return Shard(share, SapModel(share.model), states, control, *options, capacity, count)
+        model = SapModel(share.model)
+        return Shard(share, model, states, control, solver_options, pipeline_options, capacity, count)
+
+    def _make_whole(self, *options: Any) -> Shard:
+        return Shard(None, self.sap_model, self.states, self.control, *options)
 
     def _make_views(self) -> None:
         state: Any = self.state
@@ -495,7 +504,7 @@ class Simulation:
     def _only(self, name: str) -> Any:
         if len(self.shards) > 1:
             raise AttributeError(
-                f"There is no single {name}: this simulation has {len(self.shards)} threads with one each. "
+                f"There is no single {name}: this simulation has {len(self.shards)} shards with one each. "
                 f"Use [shard.{name} for shard in sim.shards]."
             )
         return getattr(self.shards[0], name)
