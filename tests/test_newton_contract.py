@@ -405,6 +405,30 @@ def test_mujoco_actuators_move_like_in_mujoco():
     np.testing.assert_array_equal(idle.joint_qd.numpy(), free.joint_qd.numpy())
 
 
+def test_mujoco_actuators_belong_to_their_world():
+    """Every copy of a world has its own inputs and moves as if it were alone."""
+    world = newton.ModelBuilder()
+    world.add_mjcf(MOTORS)
+    inputs = np.array([[0.4, 0.7], [0.0, 0.0], [-0.8, 0.2]])
+    builder = newton.ModelBuilder()
+    builder.replicate(world, 3)
+    model = builder.finalize(device="cpu")
+    solver, state, control = SolverSAP(model), model.state(), model.control()
+    control.mujoco.ctrl.assign(inputs.ravel())
+    for _ in range(20):
+        solver.step(state, state, control, None, DT)
+    alone = []
+    for row in inputs:
+        single = world.finalize(device="cpu")
+        one, its_state, its_control = SolverSAP(single), single.state(), single.control()
+        its_control.mujoco.ctrl.assign(row)
+        for _ in range(20):
+            one.step(its_state, its_state, its_control, None, DT)
+        alone.append(its_state.joint_q.numpy())
+    np.testing.assert_array_equal(state.joint_q.numpy().reshape(3, -1), alone)
+    assert np.ptp(alone, axis=0).min() > 1e-3
+
+
 SPRING = """<mujoco><option timestep="{dt}" gravity="0 0 -9.81"/><worldbody><body pos="0 0 1">
   <joint name="s" type="slide" axis="0 0 1" stiffness="{k}" springref="{rest}" ref="{ref}" damping="{damping}"/>
   <geom type="box" size="0.1 0.1 0.1" mass="2" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""

@@ -33,7 +33,7 @@ HOLDING = {"allegro_hand": 0.02, "panda": 0.02, "so101": 0.02, "ur10": 0.03}
 MOVING = ["box_stack", "cartpole", "franka_pick_cube", "free_cube", "humanoid", "multi_joints"]
 """Scenes in which something falls, swings or is moved."""
 OFFLINE = [*STANDING, *HOLDING, *MOVING]
-WITH_MIMIC = ("franka_pick_cube", "panda")
+WITH_MIMIC: tuple[str, ...] = ()
 """Scenes with mimic joints, which the solver refuses; empty once it does not."""
 
 WORLDS = 2

@@ -35,7 +35,7 @@ def motor_problems(model: newton.Model) -> list[tuple[str, np.ndarray]]:
     if not len(chosen):
         return []
     read = _reader(model, chosen)
-    dof = read("trnid")[:, 0]
+    dof = _dofs(model, read)
     joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
     on_joint = (read("trntype") == int(SolverMuJoCo.TrnType.JOINT)) & (dof >= 0)
     owner = joint_of_dof[np.where(on_joint, dof, 0)]
@@ -68,7 +68,7 @@ class Motors:
         self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", *FIELDS))
         if self.count:
             index = np.full(model.joint_dof_count, -1, np.int32)
-            index[model.mujoco.actuator_trnid.numpy()[self._chosen, 0]] = self._chosen
+            index[_dofs(model, _reader(model, self._chosen))] = self._chosen
             self.arrays["motor_index"] = wp.array(index, dtype=wp.int32, device=device)
             for name in FIELDS:
                 self.arrays[name] = wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device)
@@ -79,7 +79,7 @@ class Motors:
         if not self.count:
             return
         model, read = self._model, _reader(self._model, self._chosen)
-        dof, gear = read("trnid")[:, 0], read("gear")[:, 0].astype(np.float64)
+        dof, gear = _dofs(model, read), read("gear")[:, 0].astype(np.float64)
         bias = read("biasprm")[:, :3].astype(np.float64) * (read("biastype") == 1)[:, None]
         reference = model.mujoco.dof_ref.numpy()[dof].astype(np.float64)
         low, high = _range(read, "ctrl")
@@ -107,6 +107,14 @@ class Motors:
 
 def _reader(model: newton.Model, chosen: np.ndarray) -> Any:
     return lambda name: getattr(model.mujoco, f"actuator_{name}").numpy()[chosen]
+
+
+def _dofs(model: newton.Model, read: Any) -> np.ndarray:
+    """Dof of each actuator; Newton counts it from the start of its world. Negative for one that is on no joint."""
+    dof = read("trnid")[:, 0]
+    world = read("world")
+    start = np.where(world >= 0, model.joint_dof_world_start.numpy()[np.maximum(world, 0)], 0)
+    return np.where(dof >= 0, dof + start, dof)
 
 
 def _limited(read: Any, kind: str) -> np.ndarray:
