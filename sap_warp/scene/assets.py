@@ -12,6 +12,7 @@ import warp as wp
 
 from .bodies import add_body_armature
 from .build import SceneBuild
+from .collapse import collapse_fixed_joints
 from .errors import Complaint
 from .filters import drop_parent_filters
 from .materials import make_shape_config, override_shapes
@@ -44,6 +45,8 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             _IMPORTERS[type(asset)](build, i, asset, source)
+            if asset.collapse_fixed_joints:
+                collapse_fixed_joints(builder, before["joint"], before["body"])
     finally:
         builder.default_shape_cfg = defaults
     _report_warnings(caught)
