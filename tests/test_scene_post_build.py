@@ -91,6 +91,7 @@ SHAPE_ARRAYS = ["shape_margin", "shape_gap", "shape_material_ke", "shape_materia
 SHAPE_ARRAYS += ["shape_material_restitution", "shape_material_mu_torsional", "shape_material_mu_rolling"]
 SHAPE_ARRAYS += ["shape_material_kh"]
 JOINT_ARRAYS = ["joint_qd", "joint_target_vel", "joint_target_ke", "joint_target_kd", "joint_armature"]
+JOINT_ARRAYS += ["joint_friction", "joint_damping", "joint_effort_limit", "joint_velocity_limit"]
 COORDINATE_ARRAYS = ["joint_q", "joint_target_pos"]
 
 
