@@ -444,6 +444,61 @@ def test_a_mistake_in_the_initial_positions_is_explained(edit, message):
     assert problem_of(chain(initial_joint_q=[edit])).startswith("initial_joint_q[0]" + message)
 
 
+# Files that importers would take
+
+LINKS = "".join(
+    f"<link name='{n}'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial></link>"
+    for n in "ab"
+)
+HINGE = "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><axis xyz='0 0 1'/><limit lower='-1' upper='1' effort='1' velocity='1'/></joint>"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "the URDF has no links"),
+        (LINKS, "the links of a URDF form one tree, but no joint leads to any of 'a', 'b'"),
+        (LINKS + LINKS + HINGE, "the URDF has several links called 'a'"),
+        (LINKS + HINGE + HINGE, "the URDF has several joints called 'j'"),
+        (LINKS + HINGE + "<joint name='k' type='fixed'><parent link='b'/><child link='a'/></joint>", "cannot be built: No root found in the joint graph."),
+        (LINKS + HINGE.replace("'b'", "'c'"), "the links of a URDF form one tree"),
+        (LINKS + HINGE.replace("lower='-1'", "lower='2'"), "joint 'r/j' has the limits 2 to 1"),
+        (LINKS + HINGE.replace("0 0 1", "0 0 0"), "an axis of joint 'r/j' has length 0; a direction has length 1"),
+        (LINKS + HINGE.replace("<axis", "<origin xyz='nan 0 0'/><axis"), "a frame of joint 'r/j' is not finite"),
+        (LINKS.replace("<mass value='1'", "<mass value='nan'", 1) + HINGE, "'r/a' has a mass or an inertia that single precision cannot hold"),
+        (LINKS.replace("ixx='1'", "ixx='1e30'", 1) + HINGE, "'r/a' has a mass or an inertia that single precision cannot hold"),
+        (LINKS.replace("</link>", "<collision><geometry><sphere radius='-1'/></geometry></collision></link>", 1) + HINGE, "a sphere of the URDF has the radius '-1'; sizes are not negative"),
+        (LINKS.replace("</link>", "<collision><geometry><mesh filename='x.stl'/></geometry></collision></link>", 1) + HINGE, "mesh files are missing: x.stl"),
+        (LINKS + HINGE.replace("revolute", "spherical"), "cannot be built: Unsupported joint type: spherical"),
+    ],
+)  # fmt: skip
+def test_urdf_files_that_describe_nothing_real_are_explained(text, message):
+    assert problem_of({"assets": [{"type": "urdf", "source": f"<robot name='r'>{text}</robot>"}]}).startswith(
+        f"assets[0].source: {message}"
+    )
+
+
+def test_entities_that_multiply_are_refused():
+    entities = "".join(f'<!ENTITY a{i} "' + 10 * f"&a{i - 1};" + '">' for i in range(1, 12))
+    head = f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a0 "xxxxxxxxxx">{entities}]>'
+    for kind, text in (("urdf", "<robot name='&a11;'><link name='a'/></robot>"), ("mjcf", "<mujoco model='&a11;'/>")):
+        assert "amplification" in problem_of({"assets": [{"type": kind, "source": {"xml": head + text}}]})
+
+
+def test_mesh_files_without_triangles_are_explained(tmp_path):
+    (tmp_path / "empty.obj").write_text("")
+    scene = with_shape({"type": "mesh", "source": str(tmp_path / "empty.obj")})
+    assert problem_of(scene) == "bodies[0].shapes[0].source: empty.obj has no triangles"
+
+
+def test_an_inertia_of_a_file_that_newton_replaces_is_listed():
+    links = LINKS.replace("izz='1'", "izz='5'", 1)
+    scene = {"assets": [{"type": "urdf", "source": f"<robot name='r'>{links}{HINGE}</robot>"}]}
+    assert load(scene).unsupported_features == [
+        "scene: assets[0].source: 'r/a' has moments of inertia (1, 1, 5), which no body of its mass has; (4, 4, 8) are used [kg m^2]"
+    ]
+
+
 # Trees of joints
 
 

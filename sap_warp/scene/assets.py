@@ -55,6 +55,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     added = {kind: range(before[kind], getattr(builder, f"{kind}_count")) for kind in before}
     if not added["body"] and not added["shape"]:
         raise Complaint("the file contains no bodies and no shapes")
+    build.imported.append(added)
     override_shapes(builder, added["shape"], fields, fields.get("tau", build.default_tau))
     if not config.collision_filter_parent and asset.enable_self_collisions:
         drop_parent_filters(builder, added["shape"])

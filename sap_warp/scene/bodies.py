@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from .build import SceneBuild
-from .errors import Path
+from .errors import Complaint, Path
 from .materials import custom_attributes, make_shape_config
 from .objects import Body, Box, Capsule, Cone, Cylinder, Ellipsoid, MeshShape, Sphere
 from .provenance import record_shape
@@ -95,6 +95,8 @@ def _make_mesh(build: SceneBuild, shape: MeshShape) -> newton.Mesh:
 
     file = resolve_source(shape.source, build.document.directory)
     loaded: Any = trimesh.load(file, force="mesh")
+    if not len(getattr(loaded, "faces", ())):
+        raise Complaint(f"{file.name} has no triangles", ("source",))
     return newton.Mesh(np.asarray(loaded.vertices, np.float32), np.asarray(loaded.faces, np.int32).ravel())
 
 

@@ -30,6 +30,8 @@ class SceneBuild:
         """Body number by id of inline bodies."""
         self.joint_of: dict[str, int] = {}
         """Joint number by id of inline joints."""
+        self.imported: list[dict[str, range]] = []
+        """Numbers of the bodies, shapes and joints of every asset, by kind."""
         self.unfiltered: list[int] = []
         """Inline shapes that collide with those of bodies that a joint connects to theirs."""
         self.provenance: dict[tuple[int, str], str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from pathlib import Path
 
 from .errors import Complaint
@@ -26,8 +27,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
         raise Complaint(f"not valid XML: {error}") from None
     if root.tag != "robot":
         raise Complaint(f"the XML starts with <{root.tag}>; a URDF starts with <robot>")
-    if root.find("link") is None:
-        raise Complaint("the URDF has no links")
+    _check_tree(root)
     if not visuals:
         for link in root.iter("link"):
             for visual in link.findall("visual"):
@@ -44,6 +44,26 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise Complaint(f"mesh files are missing: {shown}")
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _check_tree(root: ElementTree.Element) -> None:
+    """Names are unique and links form one tree; Newton would take what it finds first."""
+    links = [link.get("name", "") for link in root.findall("link")]
+    if not links:
+        raise Complaint("the URDF has no links")
+    for kind, names in (("links", links), ("joints", [joint.get("name", "") for joint in root.findall("joint")])):
+        double = [name for name, count in Counter(names).items() if count > 1]
+        if double:
+            raise Complaint(f"the URDF has several {kind} called {double[0]!r}")
+    children = {child.get("link") for child in root.findall("joint/child")}
+    roots = [name for name in links if name not in children]
+    if len(roots) > 1:
+        shown = ", ".join(map(repr, roots[:5]))
+        raise Complaint(f"the links of a URDF form one tree, but no joint leads to any of {shown}")
+    for shape in (*root.iter("box"), *root.iter("sphere"), *root.iter("cylinder"), *root.iter("capsule")):
+        for name in ("size", "radius", "length", "height"):
+            if "-" in shape.get(name, "").lower().replace("e-", ""):
+                raise Complaint(f"a {shape.tag} of the URDF has the {name} {shape.get(name)!r}; sizes are not negative")
 
 
 def _find_mesh(name: str, directory: Path | None) -> Path | None:
