@@ -257,6 +257,37 @@ def test_a_mimic_joint_follows(legacy):
     assert qd[1] == pytest.approx(scale * qd[0], rel=1e-5)
 
 
+@pytest.mark.parametrize("h", [0.002, 0.01])
+def test_a_mimic_joint_moves_like_drakes_coupler(h):
+    """One step from a violated state gives Drake's velocity digit by digit, with the drake preset."""
+    pytest.importorskip("pydrake.multibody")
+    from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
+    from pydrake.multibody.tree import PrismaticJoint, SpatialInertia, UnitInertia
+    from pydrake.systems.analysis import Simulator
+
+    offset, scale = 2.0**-7, -0.5  # fp32 holds these exactly
+    q, v = [0.125, -0.0625], [0.25, -0.25]
+    plant = MultibodyPlant(h)
+    plant.set_discrete_contact_approximation(DiscreteContactApproximation.kSap)
+    plant.mutable_gravity_field().set_gravity_vector([0.0, 0.0, -G])
+    joints = []
+    for i, mass in enumerate((0.5, 1.5)):
+        body = plant.AddRigidBody(f"body{i}", SpatialInertia(mass, [0, 0, 0], UnitInertia.SolidBox(1, 1, 1)))
+        joint = PrismaticJoint(f"joint{i}", plant.world_frame(), body.body_frame(), [0, 0, 1])
+        joints.append(plant.AddJoint(joint))
+    plant.AddCouplerConstraint(joints[1], joints[0], scale, offset)
+    plant.Finalize()
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, q)
+    plant.SetVelocities(context, v)
+    simulator = Simulator(plant, context)
+    simulator.AdvanceTo(h)
+    sim = Simulation(gripper(offset, scale), h, preset="drake", precision="fp64")
+    sim.set(q, v)
+    sim.step()
+    np.testing.assert_allclose(sim.qd, plant.GetVelocities(simulator.get_context()), rtol=0, atol=1e-12)
+
+
 def test_a_violated_mimic_joint_is_pulled_back_steadily():
     """Half of a violation is left after each step: relaxation with tau = h, without overshoot."""
     sim = Simulation(gripper(0.0, 1.0), DT, position_integration="sap_euler")
