@@ -107,6 +107,8 @@ def _quiet_drake() -> None:
     """Drake warns about half spaces and deformable bodies in every case; there are none."""
     import logging
 
+    import pydrake.common  # noqa: F401 - it sets up the logger
+
     logging.getLogger("drake").setLevel(logging.ERROR)
 
 

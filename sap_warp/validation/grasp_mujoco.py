@@ -32,16 +32,17 @@ def mjcf(name: str, dt: float, option: str) -> str:
     )
     motors = "".join(
         f'<position joint="{j}" kp="{kp}" kv="{kv}" forcerange="{-f} {f}"/>'
-        for j, kp, kv, f in [(a, grasp.HAND_KP, grasp.HAND_KD, grasp.HAND_LIMIT) for a in "xyz"]
+        for j, kp, kv, f in [(a, grasp.HAND_KP, grasp.HAND_KD, 1e9) for a in "xyz"]
         + [(f"f{i}", grasp.FINGER_KP, grasp.FINGER_KD, grasp.FINGER_LIMIT) for i in range(2)]
     )
     height = grasp.HALF_HEIGHT[name]
     return f"""<mujoco><option timestep="{dt}" integrator="implicitfast" gravity="0 0 -9.81" {option}/>
 <compiler autolimits="true"/><default><geom friction="{grasp.DEFAULT_MU} 0.005 0.0001"/></default><worldbody>
 <geom type="plane" size="0 0 1" contype="1" conaffinity="1"/>
-<body pos="0 0 {height}">{light}<joint name="x" type="slide" axis="1 0 0"/>
-<body>{light}<joint name="y" type="slide" axis="0 1 0"/>
-<body name="hand">{heavy}<joint name="z" type="slide" axis="0 0 1"/>{fingers}</body></body></body>
+<body pos="0 0 {height}">{light}<joint name="x" type="slide" axis="1 0 0" armature="{grasp.HAND_INERTIA}"/>
+<body>{light}<joint name="y" type="slide" axis="0 1 0" armature="{grasp.HAND_INERTIA}"/>
+<body name="hand">{heavy}<joint name="z" type="slide" axis="0 0 1" armature="{grasp.HAND_INERTIA}"/>{fingers}
+</body></body></body>
 <body name="object" pos="0 0 {height}"><freejoint/>{SHAPES[name]}</body>
 </worldbody><actuator>{motors}</actuator></mujoco>"""
 
@@ -56,8 +57,9 @@ def run_mujoco(name: str, dt: float, seconds: float, option: str = "") -> grasp.
     for i in range(2):
         data.qpos[model.jnt_qposadr[mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, f"f{i}")]] = 0.04
     seen = []
-    for i in range(round((grasp.CLOSE + grasp.LIFT + seconds) / dt)):
-        data.ctrl[:] = grasp.targets(name, i * dt, seconds)
+    for i, (position, force) in enumerate(zip(*grasp.hand_motion(dt, seconds), strict=True)):
+        data.ctrl[:] = [*position, *[grasp.finger_target(name, i * dt)] * 2]
+        data.qfrc_applied[:3] = force
         mujoco.mj_step(model, data)
         if i * dt >= grasp.CLOSE + grasp.LIFT:
             mujoco.mj_kinematics(model, data)

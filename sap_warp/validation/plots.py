@@ -113,7 +113,7 @@ def iterations(outcomes: Outcomes, path: Path) -> None:
 def grasp(outcomes: Outcomes, path: Path) -> None:
     """Slip of the grasped bodies."""
     found = [outcomes[name].curves["grasp"] for name in ("grasp/2-ms", "grasp/10-ms")]
-    with _figure(path, columns=2, width=10.0, height=4.2, sharey=True) as axes:
+    with _figure(path, columns=2, width=11.0, height=4.6, sharey=True) as axes:
         for one, (dt, results) in zip(axes, found, strict=True):
             labels = list(results)
             places, names = np.arange(len(labels)), list(next(iter(results.values())))
@@ -135,7 +135,7 @@ def grasp(outcomes: Outcomes, path: Path) -> None:
             )
             one.set_title(f"dt = {1e3 * dt:g} ms")
         axes[0].set_ylabel("slip in 16 s of shaking [mm]")
-        axes[0].legend(loc="center left", fontsize="small", framealpha=1.0)
+        axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 PLOTS: dict[str, tuple[Callable[[Outcomes, Path], None], tuple[str, ...], str]] = {
