@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Results = dict[str, tuple[Case, Outcome]]
 
-NEEDED = {"pydrake": "drake", "mujoco": "mujoco", "matplotlib": "matplotlib"}
-"""Module to package of the extra ``validate``."""
+NEEDED = {"drake": "pydrake", "grasp": "mujoco"}
+"""Family of cases to the module of the extra ``validate`` that it imports."""
 
 
 def add_parser(commands: Any) -> None:
@@ -42,14 +42,16 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the sub-command; 0 if all bounds are kept, 1 if not."""
-    missing = [package for module, package in NEEDED.items() if importlib.util.find_spec(module) is None]
-    if missing and not arguments.list:
-        raise CommandError(f"{', '.join(missing)} not found: install the extra with pip install 'sap-warp[validate]'.")
     cases = _choose(arguments.only)
     if arguments.list:
         for case in cases:
             print(f"{case.name:<28} {case.summary}")
         return 0
+    modules = {NEEDED[case.family] for case in cases if case.family in NEEDED}
+    modules |= {"matplotlib"} if arguments.out is not None else set()
+    missing = sorted(module for module in modules if importlib.util.find_spec(module) is None)
+    if missing:
+        raise CommandError(f"{', '.join(missing)} not found: install the extra with pip install 'sap-warp[validate]'.")
     if arguments.out is not None:
         try:
             arguments.out.mkdir(parents=True, exist_ok=True)
@@ -107,8 +109,8 @@ def _quiet_drake() -> None:
     """Drake warns about half spaces and deformable bodies in every case; there are none."""
     import logging
 
-    import pydrake.common  # noqa: F401 - it sets up the logger
-
+    if importlib.util.find_spec("pydrake") is not None:
+        import pydrake.common  # noqa: F401 - it sets up the logger
     logging.getLogger("drake").setLevel(logging.ERROR)
 
 

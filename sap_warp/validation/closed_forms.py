@@ -114,7 +114,7 @@ def pendulum_period(quick: bool) -> Outcome:
     return outcome
 
 
-@case("closed/top", "a heavy symmetric top precesses steadily", slow=True)
+@case("closed/top", "a heavy symmetric top precesses steadily")
 def spinning_top(quick: bool) -> Outcome:
     """M g l = Omega (I3 w3 - I1 Omega cos(theta)) on a ball joint: rate of precession, and no nutation."""
     mass, l, lean, rate = 1.0, 0.25, 0.5, 2.0

@@ -161,7 +161,7 @@ def run_sap(dt: float, seconds: float, **options: Any) -> dict[str, Grasp]:
         add_gripper(world, name)
         main.add_world(world)
     main.add_ground_plane()
-    model = main.finalize()
+    model = main.finalize(device="cpu")
     sim = Simulation(model, dt, precision="fp32", **options)
     coords, bodies = model.joint_coord_count // 3, model.body_count // 3
     seen, failures = [], np.zeros(3, int)
