@@ -238,7 +238,7 @@ def hold(dt: float, quick: bool, bound: float) -> Outcome:
                 f"slip in {seconds:g} s, {name} with approx32 as it is",
                 1e3 * grasp.slip,
                 "body_inertia takes a finger of 15 g for a free body that turns easily: w, and with it creep, is "
-                "some 30 times too large",
+                "some 25 times too large",
                 "mm",
             )
         for label, option in MUJOCO.items():
