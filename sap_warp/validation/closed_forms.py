@@ -21,7 +21,9 @@ from .simulation import (
     add_ball,
     add_box,
     add_ground,
+    material,
     new_builder,
+    pair_tau,
     rotation_matrix,
     single,
 )
@@ -296,6 +298,42 @@ def stopping_distance(quick: bool) -> Outcome:
         "the sinking film, 0.015 m/s, is stopped at the end of the slide: mu times that is lost in 1 m/s",
     )
     outcome.check("speed at the end", abs(sim.qd[0]), 1e-6, "it has stopped", "m/s")
+    return outcome
+
+
+@case("closed/conveyor", "a box put on a moving belt slips until it has the belt's speed")
+def conveyor(quick: bool) -> Outcome:
+    """A kinematic slab with a velocity that stays where it is; the box gains mu g h in every step, then sticks."""
+    mu, speed, half, gap = 0.25, 1.0, (0.25, 0.25, 0.03125), 0.03125
+    film, sinking = (H + TAU) * mu * speed, (H + TAU) * mu * mu * G  # as for the stopping distance
+    b = new_builder()
+    slab = b.add_link(is_kinematic=True, mass=1.0, inertia=wp.mat33(*np.eye(3).ravel()))
+    b.add_shape_box(slab, xform=((0.0, 0.0, -0.25), (0.0, 0.0, 0.0, 1.0)), hx=4.0, hy=1.0, hz=0.25,
+                    cfg=material(mu=mu, gap=gap), custom_attributes=pair_tau(TAU))  # fmt: skip
+    b.add_articulation([b.add_joint_free(slab)])
+    add_box(b, (-1.0, 0.0, half[2] + film), mass=1.0, half=half, mu=mu, gap=gap)
+    sim = Simulation(b.finalize(device="cpu"), H, **TIGHT)
+    sim.set(qd=[speed, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -sinking, 0.0, 0.0, 0.0])
+    track = sim.run(1.0, observe=lambda s: [s.qd[6], s.q[7], s.q[0]])
+    steps = math.floor(0.9 * speed / (mu * G * H))
+    outcome = Outcome()
+    outcome.check(
+        "speed while it slips",
+        abs(track[steps, 0] - track[0, 0] - mu * G * H * steps),
+        5e-3,
+        "mu m g h in every step, but for the first 30 ms, in which the film under the box settles",
+        "m/s",
+    )
+    outcome.check("speed at the end", abs(track[-1, 0] - speed), 1e-6, "sticks: nothing pulls at it", "m/s")
+    outcome.check("the slab stays", abs(track[-1, 2]), 0.0, "a kinematic position is the user's", "m")
+    slip = speed**2 / (2.0 * mu * G)
+    travelled = track[-1, 1] + 1.0
+    outcome.check(
+        "slip until it sticks, relative",
+        abs((speed * 1.0 - travelled) / slip - 1.0),
+        0.02,
+        "first order in h: half a step's motion at each end",
+    )
     return outcome
 
 
