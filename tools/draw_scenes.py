@@ -26,7 +26,15 @@ from sap_warp import SapCollisionPipeline, SolverSAP
 from sap_warp.scene import SapLoadedScene, load_sap_scene, load_sap_scene_config
 
 ROOT = Path(__file__).resolve().parents[1]
-MOMENTS = {"free_cube": 0.25, "cartpole": 1.2, "humanoid": 1.4, "multi_joints": 1.0, "franka_pick_cube": 3.6}
+MOMENTS = {
+    "free_cube": 0.25,
+    "cartpole": 1.2,
+    "humanoid": 1.4,
+    "multi_joints": 1.0,
+    "franka_pick_cube": 3.6,
+    "double_pendulum": 0.3,
+    "spheres": 0.3,
+}
 """When a picture is taken [s]; at the start if not listed."""
 ZOOM = {"cartpole": 2.5}
 """Pictures that show the middle only: the rail is 8 m long."""
