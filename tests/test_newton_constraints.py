@@ -402,6 +402,23 @@ def test_equality_constraints_move_like_in_mujoco(name, convert):
     assert worst < 0.02 * np.abs(path).max() + 1e-3
 
 
+@pytest.mark.parametrize("convert", [False, True], ids=["equality", "converted"])
+@pytest.mark.parametrize("name", ["connect", "weld", "joint"])
+def test_constraints_of_replicated_worlds_are_each_worlds_own(name, convert):
+    """Three copies move alike, and like one alone."""
+    text = MJCF.format(equality=EQUALITIES[name], ref=0)
+    single = newton.ModelBuilder()
+    newton.solvers.SolverMuJoCo.register_custom_attributes(single)
+    single.add_mjcf(text, convert_mjc_equality_constraints=convert)
+    copies = newton.ModelBuilder()
+    copies.replicate(single, 3)
+    alone, together = (Simulation(b.finalize(device="cpu"), DT) for b in (single, copies))
+    alone.step(50)
+    together.step(50)
+    assert together.solver.constraints.count == 3 * alone.solver.constraints.count
+    np.testing.assert_allclose(together.q.reshape(3, -1), np.tile(alone.q, (3, 1)), atol=1e-6)
+
+
 def four_bar():
     """A planar four-bar: two hinges on the ground, a coupler closed by a loop joint. Unit bars, a parallelogram."""
     b = builder()

@@ -405,28 +405,38 @@ def test_mujoco_actuators_move_like_in_mujoco():
     np.testing.assert_array_equal(idle.joint_qd.numpy(), free.joint_qd.numpy())
 
 
-def test_mujoco_actuators_belong_to_their_world():
-    """Every copy of a world has its own inputs and moves as if it were alone."""
-    world = newton.ModelBuilder()
-    world.add_mjcf(MOTORS)
-    inputs = np.array([[0.4, 0.7], [0.0, 0.0], [-0.8, 0.2]])
-    builder = newton.ModelBuilder()
-    builder.replicate(world, 3)
-    model = builder.finalize(device="cpu")
-    solver, state, control = SolverSAP(model), model.state(), model.control()
-    control.mujoco.ctrl.assign(inputs.ravel())
-    for _ in range(20):
+def test_mujoco_actuators_of_every_world_find_their_joint():
+    """Worlds copied by replicate or built in place: the input of one world moves that world alone."""
+    single = newton.ModelBuilder()
+    single.add_mjcf(MOTORS)
+    copied = newton.ModelBuilder()
+    copied.replicate(single, 3)
+    in_place = newton.ModelBuilder()
+    for _ in range(3):
+        in_place.begin_world()
+        in_place.add_mjcf(MOTORS)
+        in_place.end_world()
+    for b in (copied, in_place):
+        model = b.finalize(device="cpu")
+        solver, state, control = SolverSAP(model), model.state(), model.control()
+        control.mujoco.ctrl.assign([0.0, 0.0, 0.0, 0.0, 0.5, 0.0])
         solver.step(state, state, control, None, DT)
-    alone = []
-    for row in inputs:
-        single = world.finalize(device="cpu")
-        one, its_state, its_control = SolverSAP(single), single.state(), single.control()
-        its_control.mujoco.ctrl.assign(row)
-        for _ in range(20):
-            one.step(its_state, its_state, its_control, None, DT)
-        alone.append(its_state.joint_q.numpy())
-    np.testing.assert_array_equal(state.joint_q.numpy().reshape(3, -1), alone)
-    assert np.ptp(alone, axis=0).min() > 1e-3
+        qd = state.joint_qd.numpy().reshape(3, 2)
+        np.testing.assert_array_equal(qd[0], qd[1])
+        assert abs(qd[2, 0] - qd[0, 0]) > 1e-3
+
+
+def test_an_actuator_whose_joint_cannot_be_told_is_refused():
+    """Behind a smaller world, Newton's index of a copied actuator has two readings."""
+    single = newton.ModelBuilder()
+    single.add_mjcf(MOTORS)
+    b = newton.ModelBuilder()
+    b.add_world(spring_builder())
+    b.add_world(single)
+    model = b.finalize(device="cpu")
+    model.mujoco.actuator_trnid.assign(np.array([[1, 0], [1, 0]], np.int32))
+    with pytest.raises(ValueError, match="cannot be told"):
+        SolverSAP(model)
 
 
 SPRING = """<mujoco><option timestep="{dt}" gravity="0 0 -9.81"/><worldbody><body pos="0 0 1">
@@ -434,11 +444,15 @@ SPRING = """<mujoco><option timestep="{dt}" gravity="0 0 -9.81"/><worldbody><bod
   <geom type="box" size="0.1 0.1 0.1" mass="2" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
 
 
-def spring_from_mjcf(k=80.0, rest=0.1, ref=0.0, damping=1.0):
+def spring_builder(k=80.0, rest=0.1, ref=0.0, damping=1.0):
     b = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(b)
     b.add_mjcf(SPRING.format(dt=DT, k=k, rest=rest, ref=ref, damping=damping))
-    return b.finalize(device="cpu")
+    return b
+
+
+def spring_from_mjcf(**values):
+    return spring_builder(**values).finalize(device="cpu")
 
 
 @pytest.mark.parametrize("ref", [0.0, 0.3])

@@ -29,15 +29,40 @@ def direct_actuators(model: newton.Model) -> np.ndarray:
     return np.flatnonzero(model.mujoco.ctrl_source.numpy() == int(SolverMuJoCo.CtrlSource.CTRL_DIRECT))
 
 
+def actuator_dofs(model: newton.Model, chosen: np.ndarray) -> np.ndarray:
+    """Newton's dof of each actuator on a joint; -1 where the model does not say which.
+
+    Newton copies a world into a model without shifting these indices, but builds a world in place with final ones. Of
+    an actuator in a later world they are final if they lie in that world, else relative to its first dof. In a world
+    that starts early enough for both, nobody can tell.
+    """
+    index = model.mujoco.actuator_trnid.numpy()[chosen, 0].astype(np.int64)
+    world = model.mujoco.actuator_world.numpy()[chosen]
+    start = model.joint_dof_world_start.numpy()
+    owner = np.maximum(world, 0)
+    first, end = start[owner], start[owner + 1]
+    final = _all_of_world((index >= first) & (index < end), owner, len(start))
+    relative = _all_of_world((index >= 0) & (index < end - first), owner, len(start))
+    result = np.where(relative & ~final, index + first, index)
+    result = np.where(final & relative & (first > 0), -1, result)
+    return np.where(world >= 0, result, index)
+
+
+def _all_of_world(fine: np.ndarray, world: np.ndarray, count: int) -> np.ndarray:
+    """For every actuator, whether ``fine`` holds for all actuators of its world."""
+    return (np.bincount(world, weights=~fine, minlength=count) == 0)[world]
+
+
 def motor_problems(model: newton.Model) -> list[tuple[str, np.ndarray]]:
     """What is wrong with which actuators."""
     chosen = direct_actuators(model)
     if not len(chosen):
         return []
     read = _reader(model, chosen)
-    dof = _dofs(model, read)
+    dof = actuator_dofs(model, chosen)
     joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
-    on_joint = (read("trntype") == int(SolverMuJoCo.TrnType.JOINT)) & (dof >= 0)
+    told = (dof >= 0) | (read("trnid")[:, 0] < 0)
+    on_joint = (read("trntype") == int(SolverMuJoCo.TrnType.JOINT)) & (dof >= 0) & (dof < len(joint_of_dof))
     owner = joint_of_dof[np.where(on_joint, dof, 0)]
     on_scalar = np.isin(model.joint_type.numpy()[owner], SCALAR_JOINTS) & tree_joints(model)[owner]
     linear = (read("dyntype") == 0) & (read("gaintype") == 0) & np.isin(read("biastype"), (0, 1))
@@ -47,11 +72,12 @@ def motor_problems(model: newton.Model) -> list[tuple[str, np.ndarray]]:
     first = np.zeros(len(dof), bool)
     first[np.unique(dof, return_index=True)[1]] = True
     checks = (
-        (on_joint & on_scalar, "MuJoCo actuators that do not act on a single joint dof"),
+        (told, "MuJoCo actuators of a copied world whose joint cannot be told; put the largest world first"),
+        ((on_joint & on_scalar) | ~told, "MuJoCo actuators that do not act on a single joint dof"),
         (linear, "MuJoCo actuators with dynamics, or with gains that are not constant"),
         (damped, "MuJoCo actuators with negative gains"),
         (even, "MuJoCo actuators with an uneven force range"),
-        (first, "several MuJoCo actuators on one dof"),
+        (first | ~told, "several MuJoCo actuators on one dof"),
     )
     return [(what, chosen[~fine]) for fine, what in checks if not fine.all()]
 
@@ -68,7 +94,7 @@ class Motors:
         self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", *FIELDS))
         if self.count:
             index = np.full(model.joint_dof_count, -1, np.int32)
-            index[_dofs(model, _reader(model, self._chosen))] = self._chosen
+            index[actuator_dofs(model, self._chosen)] = self._chosen
             self.arrays["motor_index"] = wp.array(index, dtype=wp.int32, device=device)
             for name in FIELDS:
                 self.arrays[name] = wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device)
@@ -79,7 +105,7 @@ class Motors:
         if not self.count:
             return
         model, read = self._model, _reader(self._model, self._chosen)
-        dof, gear = _dofs(model, read), read("gear")[:, 0].astype(np.float64)
+        dof, gear = actuator_dofs(model, self._chosen), read("gear")[:, 0].astype(np.float64)
         bias = read("biasprm")[:, :3].astype(np.float64) * (read("biastype") == 1)[:, None]
         reference = model.mujoco.dof_ref.numpy()[dof].astype(np.float64)
         low, high = _range(read, "ctrl")
@@ -107,14 +133,6 @@ class Motors:
 
 def _reader(model: newton.Model, chosen: np.ndarray) -> Any:
     return lambda name: getattr(model.mujoco, f"actuator_{name}").numpy()[chosen]
-
-
-def _dofs(model: newton.Model, read: Any) -> np.ndarray:
-    """Dof of each actuator; Newton counts it from the start of its world. Negative for one that is on no joint."""
-    dof = read("trnid")[:, 0]
-    world = read("world")
-    start = np.where(world >= 0, model.joint_dof_world_start.numpy()[np.maximum(world, 0)], 0)
-    return np.where(dof >= 0, dof + start, dof)
 
 
 def _limited(read: Any, kind: str) -> np.ndarray:
