@@ -223,10 +223,11 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     motor_scale = gain_scale(motor_kp, motor_kd, h, A_kk)
                     push = scalar(input.motor_u0[dof]) + scalar(input.motor_gain[dof]) * scalar(ctrl)
                     push -= motor_kp * scalar(q[layout.dof_coord[e]])
-                    terms = terms | MOTOR
-                    t.motor_u0[e] = push * motor_scale
-                    t.motor_g[e] = (h * motor_kp + motor_kd) * motor_scale
-                    t.motor_limit[e] = scalar(input.motor_limit[dof])
+                    if motor_kp > scalar(0.0) or motor_kd > scalar(0.0) or push != scalar(0.0):
+                        terms = terms | MOTOR
+                        t.motor_u0[e] = push * motor_scale
+                        t.motor_g[e] = (h * motor_kp + motor_kd) * motor_scale
+                        t.motor_limit[e] = scalar(input.motor_limit[dof])
             if input.has_springs != 0 and layout.dof_coord[e] >= 0:
                 stiffness = scalar(input.spring_stiffness[dof])
                 if stiffness > scalar(0.0):
