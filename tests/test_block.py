@@ -29,7 +29,7 @@ from sap_warp.solver.integrate import make_integrate_kernel
 from sap_warp.solver.kinematics import make_pack_kernel
 from sap_warp.solver.layout import build_layout
 
-ARCHITECTURES = (80, 90, 120)
+ARCHITECTURES = (90,)
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def modules():
 
 @pytest.mark.slow
 def test_every_module_compiles_for_cuda(tmp_path, record_property):
-    """NVRTC builds all modules for three architectures; the summary has registers and spills where ptxas is at hand."""
+    """NVRTC builds all modules for one architecture; the summary has registers and spills where ptxas is at hand."""
     for name, kernel in modules().items():
         folder = tmp_path / re.sub(r"\W+", "_", name)
         files = wp.compile_aot_module(kernel.module, arch=list(ARCHITECTURES), module_dir=folder, use_ptx=True)
@@ -275,7 +275,7 @@ def test_every_module_compiles_for_cuda(tmp_path, record_property):
         assert len(ptx) == len(ARCHITECTURES), f"{name}: {files}"
         for file in ptx:
             assert ".visible .entry" in file.read_text(errors="ignore")
-        record_property(name, register_use(ptx[1], ARCHITECTURES[1]))
+        record_property(name, register_use(ptx[0], ARCHITECTURES[0]))
 
 
 def register_use(file, arch):

@@ -169,13 +169,12 @@ def test_compare_presets_leaves_the_model_alone_where_nothing_touches():
 
 
 def test_humanoid_has_the_springs_of_its_file():
-    """MJCF joint stiffness, which Newton keeps aside, acts as a position drive."""
+    """MJCF joint stiffness, which Newton keeps as an attribute of MuJoCo, is in the model."""
     model, _ = build_scene("humanoid", 1, "cpu")
-    stiffness = model.joint_target_ke.numpy()
+    stiffness = model.mujoco.dof_passive_stiffness.numpy()
     assert (stiffness[:6] == 0.0).all()
     assert stiffness[6:9].tolist() == [20.0, 20.0, 10.0]  # abdomen z, y, x
     assert (stiffness[6:] > 0.0).all()
-    assert (model.joint_target_mode.numpy()[6:] == 1).all()
 
 
 def test_random_starts_differ_between_worlds_and_repeat():

@@ -18,7 +18,6 @@ from sap_warp import SapCollisionPipeline, SolverSAP
 from sap_warp.scene import load_sap_scene, load_sap_scene_config
 from sap_warp.scene.sources.package import resolve_package
 from sap_warp.scenes import build_scene
-from sap_warp.solver.support import UnsupportedModelError
 
 ASSETS = Path(__file__).parents[1] / "assets"
 SCENES = sorted((ASSETS / "yaml").glob("*.yaml"))
@@ -30,23 +29,22 @@ STANDING = {"anymal_c": 0.02, "ant": 0.01, "unitree_g1": 0.01, "unitree_go2": 0.
 """Robots that stand, and by how much the base may sink or rise [m]."""
 HOLDING = {"allegro_hand": 0.02, "panda": 0.02, "so101": 0.02, "ur10": 0.03}
 """Arms and hands that hold their pose, and by how much a joint may give way [rad or m]."""
-MOVING = ["box_stack", "cartpole", "franka_pick_cube", "free_cube", "humanoid", "multi_joints"]
+MOVING = [
+    "box_stack",
+    "cartpole",
+    "double_pendulum",
+    "franka_pick_cube",
+    "free_cube",
+    "humanoid",
+    "multi_joints",
+    "spheres",
+]
 """Scenes in which something falls, swings or is moved."""
 OFFLINE = [*STANDING, *HOLDING, *MOVING]
-WITH_MIMIC: tuple[str, ...] = ()
-"""Scenes with mimic joints, which the solver refuses; empty once it does not."""
 
 WORLDS = 2
 HEADROOM = 1.3
 """Capacity over the largest number of contacts that ever was."""
-
-
-def scenes(names):
-    """Parameters; a scene that needs what the solver cannot do yet is expected to say so, and nothing else."""
-    mark = pytest.mark.xfail(
-        strict=True, raises=UnsupportedModelError, reason="the gripper of the Panda has a mimic joint"
-    )
-    return [pytest.param(name, marks=[mark] if name in WITH_MIMIC else []) for name in names]
 
 
 @dataclass(eq=False)
@@ -164,11 +162,7 @@ def test_scene_validates_and_says_what_it_is(path):
 
 @pytest.mark.parametrize("name", OFFLINE)
 def test_scene_needs_nothing_unsupported(name):
-    features = load(ASSETS / "yaml" / f"{name}.yaml").unsupported_features
-    if name in WITH_MIMIC:
-        assert len(features) == 1 and "mimic joints" in features[0]
-    else:
-        assert features == []
+    assert load(ASSETS / "yaml" / f"{name}.yaml").unsupported_features == []
 
 
 def test_fetched_scenes_are_pinned_to_a_commit():
@@ -182,7 +176,7 @@ def test_fetched_scenes_are_pinned_to_a_commit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", scenes(OFFLINE))
+@pytest.mark.parametrize("name", OFFLINE)
 def test_scene_runs_without_trouble(name):
     check_sound(run(name))
 
@@ -199,7 +193,7 @@ def test_robot_stays_up(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", scenes(HOLDING))
+@pytest.mark.parametrize("name", HOLDING)
 def test_arm_holds_its_pose(name):
     result = run(name)
     assert 1e-4 < np.abs(result.joint_drift).max() < HOLDING[name]  # drives carry the weight; nothing is locked
@@ -268,7 +262,7 @@ def test_multi_joints_lift_hinge_and_ball_end_where_they_should():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", scenes(["franka_pick_cube"]))
+@pytest.mark.parametrize("name", ["franka_pick_cube"])
 def test_franka_lifts_the_cube_and_holds_it(name):
     result = run(name)
     path = result.history[:, result.body("cube"), :3]

@@ -554,6 +554,30 @@ def test_an_exception_in_a_thread_is_raised(monkeypatch):
         sim.step()
 
 
+COUPLED = """<mujoco><worldbody>
+  <body name="a" pos="0 0 1"><joint name="j" type="hinge" axis="0 1 0"/><geom size="0.1" mass="1" pos="0.3 0 0"/></body>
+  <body name="b" pos="0 1 1"><joint name="k" type="hinge" axis="0 1 0"/><geom size="0.1" mass="2" pos="0.2 0 0"/></body>
+  <body name="c" pos="0 2 1"><freejoint/><geom size="0.1" mass="1"/></body></worldbody>
+  <equality><joint joint1="j" joint2="k" polycoef="0 0.5 0 0 0"/><connect body1="c" anchor="0 0 0.2"/></equality>
+  <actuator><motor joint="k" gear="2"/></actuator></mujoco>"""
+
+
+def test_threads_cut_constraints_and_actuators_by_world():
+    """Equality constraints, mimic constraints and motors of a world go to the thread that has the world."""
+    world, builder = newton.ModelBuilder(), newton.ModelBuilder()
+    world.add_mjcf(COUPLED)
+    builder.replicate(world, WORLDS)
+    model = builder.finalize("cpu")
+    model.mujoco.ctrl.assign(np.linspace(-1.0, 1.0, WORLDS))
+    one, two = (Simulation(model, dt=0.005, threads=threads, max_rigid_contact=8) for threads in (1, 2))
+    one.step(60)
+    two.step(60)
+    assert_same_state(one, two)
+    q = one.joint_q.numpy()
+    assert np.ptp(q[:, 0]) > 0.01  # worlds differ by their motors
+    np.testing.assert_allclose(q[:, 0], 0.5 * q[:, 1], atol=1e-3)
+
+
 # Construction.
 
 

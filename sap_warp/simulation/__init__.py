@@ -1,7 +1,7 @@
 """`Simulation`: a model with everything it needs to advance, as one object."""
 
-from .shards import ThreadsError
 from .simulation import ControlSequence, Simulation
+from .split import ThreadsError
 from .statistics import Distribution, StepStatistics
 from .views import HeterogeneousWorldsError, WorldView
 

@@ -16,12 +16,8 @@ import warp as wp
 from ..collision import SapCollisionPipeline
 from ..model import SapControl, SapModel, SapState
 from ..solver import SolverSAP
-from .split import WorldShare
+from .split import ThreadsError, WorldShare
 from .statistics import StepCounter
-
-
-class ThreadsError(ValueError):
-    """The worlds cannot be split over the threads that were asked for."""
 
 
 class Shard:

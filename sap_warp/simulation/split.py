@@ -17,6 +17,13 @@ import numpy as np
 import warp as wp
 
 _F = newton.Model.AttributeFrequency
+_EQUALITY = "mujoco:equality_constraint"
+
+
+class ThreadsError(ValueError):
+    """The worlds cannot be split over the threads that were asked for."""
+
+
 _STARTS = {
     _F.JOINT: "joint_world_start",
     _F.JOINT_DOF: "joint_dof_world_start",
@@ -43,6 +50,7 @@ class WorldShare:
         self.first, self.last = first, last
         self._whole = whole
         self._range = {kind: _world_range(whole, name, first, last) for kind, name in _STARTS.items()}
+        self._range.update(_custom_ranges(whole, first, last))
         world = whole.shape_world.numpy()
         self._shapes = np.flatnonzero((world < 0) | ((world >= first) & (world < last)))
         self._copied: list[tuple[wp.array, wp.array]] = []
@@ -68,6 +76,12 @@ class WorldShare:
                 setattr(_own_namespace(part, whole, namespace), attribute, cut)
         for kind, name in _COUNTS.items():
             setattr(part, name, len(self._range[kind]))
+        part.constraint_mimic_count = len(self._range[_F.CONSTRAINT_MIMIC])
+        part.custom_frequency_counts = {
+            kind: len(self._range[kind]) if kind in self._range else count
+            for kind, count in whole.custom_frequency_counts.items()
+        }
+        self._cut_equality_targets(part)
         part.shape_count = len(self._shapes)
         part.world_count = self.last - self.first
         # the entry behind the local worlds is the gravity of global entities
@@ -108,9 +122,26 @@ class WorldShare:
             return wp.array(starts - self._range[spec.references].start, dtype=value.dtype, device=value.device)
         if len(value) < rows.stop:
             return value  # an empty placeholder
+        if not rows:
+            return wp.empty((0, *value.shape[1:]), dtype=value.dtype, device=value.device)
         if spec.references is None:
             return value[rows.start : rows.stop]
         return self._rebase(value.numpy()[rows.start : rows.stop], spec.references, value)
+
+    def _cut_equality_targets(self, part: Any) -> None:
+        """What an equality constraint was turned into: the kind of that index is in another attribute."""
+        if not self._range.get(_EQUALITY):
+            return
+        rows = self._range[_EQUALITY]
+        target, kind = (
+            getattr(self._whole.mujoco, f"equality_constraint_{name}").numpy()[rows.start : rows.stop]
+            for name in ("target", "target_kind")
+        )
+        first = np.select([kind == 1, kind == 2], [self._range[_F.JOINT].start, self._range[_F.CONSTRAINT_MIMIC].start])
+        array = part.mujoco.equality_constraint_target
+        part.mujoco.equality_constraint_target = wp.array(
+            np.where(target < 0, target, target - first), dtype=array.dtype, device=array.device
+        )
 
     def _cut_shapes(self, value: Any, references: Any) -> Any:
         if isinstance(value, list):
@@ -157,6 +188,28 @@ class WorldShare:
             for body, shapes in self._whole.body_shapes.items()
             if body < 0 or body in bodies
         }
+
+
+def _custom_ranges(model: newton.Model, first: int, last: int) -> dict[Any, range]:
+    """Rows of what Newton has no world starts for: mimic constraints, MuJoCo's actuators and equality constraints.
+
+    Raises:
+        ThreadsError: Rows of one world do not lie together, or belong to no world.
+    """
+    ranges: dict[Any, range] = {_F.CONSTRAINT_MIMIC: range(0)}
+    for name, spec in model.attribute_specs.items():
+        if spec.references != _F.WORLD or (
+            not isinstance(spec.frequency, str) and spec.frequency != _F.CONSTRAINT_MIMIC
+        ):
+            continue
+        namespace, _, attribute = name.rpartition(":")
+        array = getattr(getattr(model, namespace, None) if namespace else model, attribute, None)
+        worlds = np.zeros(0, np.int32) if array is None else array.numpy()
+        if len(worlds) and (worlds.min() < 0 or (np.diff(worlds) < 0).any()):
+            raise ThreadsError(f"{name} is not sorted by world, so the worlds cannot be shared out; use one thread.")
+        start, stop = np.searchsorted(worlds, (first, last))
+        ranges[spec.frequency] = range(int(start), int(stop))
+    return ranges
 
 
 def _world_range(model: newton.Model, name: str, first: int, last: int) -> range:
