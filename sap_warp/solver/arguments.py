@@ -1,14 +1,34 @@
 """Kernel arguments that are structs of many arrays: passed by address, not by value.
 
 A struct passed to a kernel is copied for every block, and a dozen arrays are kilobytes. Here it lies in a one-element
-array on the device instead, and device functions take its element by reference.
+array on the device instead. A kernel makes a local copy of that element, which the compiler takes apart into the few
+pointers that are used, and device functions take the copy by reference.
 """
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import warp as wp
+
+
+@functools.cache
+def make_flat(struct: Any) -> Any:
+    """``flat(s)``: tell the compiler that the one-dimensional arrays of a local struct have no gaps.
+
+    Warp's indexing multiplies by a stride and lets negative indices count from the end, both read from memory for
+    every access: a fifth of a step. With a constant stride, and nothing to add to a negative index, the compiler
+    keeps only the pointer. Negative indices are invalid from then on, and so is the array's shape.
+    """
+    arrays = [name for name, v in struct.vars.items() if isinstance(v.type, wp.array) and v.type.ndim == 1]
+    fixed = "".join(f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n" for name in arrays)
+
+    # a debug build keeps Warp's checks of index against shape
+    @wp.func_native(f"#ifdef NDEBUG\n{fixed}#endif\n")
+    def flat(s: wp.ref[struct]): ...
+
+    return flat
 
 
 class StructArgument:

@@ -20,7 +20,7 @@ import warp as wp
 
 from ..model import SapControl, SapState
 from ..precision import FP64, TYPES, Types
-from .arguments import StructArgument
+from .arguments import StructArgument, make_flat
 from .kernel import solver_kernel
 from .kinematics import JointParameters, make_kinematics
 
@@ -49,6 +49,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
     scalar = state.scalar
     K = make_kinematics(FP64)
     vec3, quat = wp.vec3d, wp.quatd
+    flat_joints = make_flat(JointParameters)
     is_floating, com_offset_in_F, to_quat = K.is_floating, K.com_offset_in_F, K.to_quat
 
     @wp.func
@@ -68,7 +69,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
 
     @wp.func
     def read_joint(
-        p: wp.ref[JointParameters],
+        joints_in: wp.array(dtype=JointParameters),
         joint: int,
         public_velocity: int,
         public_joint_force: int,
@@ -84,6 +85,8 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
         body_f_out: wp.array(dtype=wp.spatial_vectord),
     ):
         """Coordinates, velocity and force of one joint, and the external wrench on its child body."""
+        p = joints_in[0]
+        flat_joints(p)
         kind = p.joint_type[joint]
         for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
             joint_q_out[i] = wp.float64(joint_q_in[i])
@@ -136,7 +139,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
         body_f_out: wp.array(dtype=wp.spatial_vectord),
     ):
         read_joint(
-            parameters[0],
+            parameters,
             wp.tid(),
             public_velocity,
             public_joint_force,

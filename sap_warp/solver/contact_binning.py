@@ -10,6 +10,7 @@ import functools
 import warp as wp
 
 from ..precision import FP64, Types
+from .arguments import make_flat
 from .contact_input import ContactInput
 from .contact_rows import make_body_point
 from .free_motion import make_free_motion_data
@@ -24,6 +25,7 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
     FreeMotion = make_free_motion_data(pose, dynamics)
     body_point = make_body_point(pose, contact_pose, dynamics).body_point
     to_vec3_64 = make_kinematics(FP64).to_vec3
+    flat_layout, flat_input, flat_motion = make_flat(Layout), make_flat(ContactInput), make_flat(FreeMotion)
 
     @wp.func
     def world_point(
@@ -79,9 +81,9 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
 
     @wp.func
     def bin_share(
-        layout: wp.ref[Layout],
-        c: wp.ref[ContactInput],
-        d: wp.ref[FreeMotion],
+        layout_in: wp.array(dtype=Layout),
+        contacts_in: wp.array(dtype=ContactInput),
+        motion_in: wp.array(dtype=FreeMotion),
         thread: int,
         threads: int,
         contact_max: int,
@@ -89,6 +91,12 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
         slot_out: wp.array(dtype=wp.int32),
     ):
         """One thread's share of the contacts."""
+        layout = layout_in[0]
+        c = contacts_in[0]
+        d = motion_in[0]
+        flat_layout(layout)
+        flat_input(c)
+        flat_motion(d)
         capacity = slot_out.shape[0] // found_out.shape[0]
         for i in range(thread, wp.min(c.count[0], contact_max), threads):
             world = wp.max(world_of(layout, c, c.shape0[i]), world_of(layout, c, c.shape1[i]))
@@ -109,6 +117,6 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
         found_out: wp.array(dtype=wp.int32),
         slot_out: wp.array(dtype=wp.int32),
     ):
-        bin_share(layout[0], contacts[0], d[0], wp.tid(), threads, contact_max, found_out, slot_out)
+        bin_share(layout, contacts, d, wp.tid(), threads, contact_max, found_out, slot_out)
 
     return bin_contacts

@@ -16,7 +16,7 @@ import warp as wp
 
 from ..contacts import dropped_by_world
 from ..precision import FP32, FP64, TYPES, Types
-from .arguments import StructArgument, StructCache
+from .arguments import StructArgument, StructCache, make_flat
 from .block import barrier, lane
 from .contact_binning import make_bin_kernel
 from .contact_data import make_contact_data
@@ -46,6 +46,9 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     joint_rows = make_joint_rows(pose, contact_pose, dynamics, types)
     prepare_dof, prepare_distance = joint_rows.prepare_dof, joint_rows.prepare_distance
     wvec3 = weight.vec3
+    flat_layout, flat_joints, flat_motion = make_flat(Layout), make_flat(JointParameters), make_flat(FreeMotion)
+    flat_contact_input, flat_dof_input = make_flat(ContactInput), make_flat(DofInput)
+    flat_contacts, flat_terms = make_flat(Contacts), make_flat(Terms)
 
     @wp.func
     def list_by_body(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):
@@ -108,23 +111,37 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     @wp.func
     def prepare_world(
         world: int,
-        layout: wp.ref[Layout],
-        p: wp.ref[JointParameters],
+        layout_in: wp.array(dtype=Layout),
+        joints_in: wp.array(dtype=JointParameters),
         links: wp.array(dtype=Link),
-        c: wp.ref[ContactInput],
-        input: wp.ref[DofInput],
+        contacts_in: wp.array(dtype=ContactInput),
+        dofs_in: wp.array(dtype=DofInput),
         law: wp.ref[ContactLaw],
         q_in: wp.array(dtype=wp.float64),
         dt: wp.float64,
-        d: wp.ref[FreeMotion],
+        motion_in: wp.array(dtype=FreeMotion),
         found_in: wp.array(dtype=wp.int32),
         slot_in: wp.array(dtype=wp.int32),
         y: wp.array(dtype=wvec3),
-        out: wp.ref[Contacts],
-        t: wp.ref[Terms],
+        rows_out: wp.array(dtype=Contacts),
+        terms_out: wp.array(dtype=Terms),
         contact_count_out: wp.array(dtype=wp.int32),
         truncated_out: wp.array(dtype=wp.int32),
     ):
+        layout = layout_in[0]
+        p = joints_in[0]
+        c = contacts_in[0]
+        input = dofs_in[0]
+        d = motion_in[0]
+        out = rows_out[0]
+        t = terms_out[0]
+        flat_layout(layout)
+        flat_joints(p)
+        flat_contact_input(c)
+        flat_dof_input(input)
+        flat_motion(d)
+        flat_contacts(out)
+        flat_terms(t)
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
         base = world * out.capacity
@@ -192,20 +209,20 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     ):
         prepare_world(
             wp.tid() // wp.block_dim(),
-            layout[0],
-            p[0],
+            layout,
+            p,
             links,
-            c[0],
-            input[0],
+            c,
+            input,
             law[0],
             q_in,
             dt,
-            d[0],
+            d,
             found_in,
             slot_in,
             y,
-            out[0],
-            t[0],
+            out,
+            t,
             contact_count_out,
             truncated_out,
         )

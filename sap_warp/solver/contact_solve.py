@@ -14,7 +14,7 @@ from typing import Any
 import warp as wp
 
 from ..precision import TYPES, Types
-from .arguments import StructArgument
+from .arguments import StructArgument, make_flat
 from .block import barrier, lane, make_cholesky
 from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
@@ -52,25 +52,39 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     cholesky = make_cholesky(linear)
     factor, solve = cholesky.factor, cholesky.solve
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+    flat_layout, flat_motion, flat_contacts = make_flat(Layout), make_flat(FreeMotion), make_flat(Contacts)
+    flat_terms, flat_constraints, flat_solve = make_flat(Terms), make_flat(Rows), make_flat(Solve)
 
     @wp.func
     def solve_world(
         world: int,
-        layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
-        c: wp.ref[Contacts],
-        t: wp.ref[Terms],
-        k: wp.ref[Rows],
+        layout_in: wp.array(dtype=Layout),
+        motion_in: wp.array(dtype=FreeMotion),
+        contacts_in: wp.array(dtype=Contacts),
+        terms_in: wp.array(dtype=Terms),
+        constraints_in: wp.array(dtype=Rows),
         o: wp.ref[NewtonOptions],
         search_options: wp.ref[SearchOptions],
         dt: wp.float64,
-        s: wp.ref[Solve],
+        buffers_in: wp.array(dtype=Solve),
         status: wp.array(dtype=wp.int32),
         iterations_out: wp.array(dtype=wp.int32),
         line_iterations_out: wp.array(dtype=wp.int32),
         residual_out: wp.array(dtype=wp.float64),
         v_out: wp.array(dtype=wp.float64),
     ):
+        layout = layout_in[0]
+        d = motion_in[0]
+        c = contacts_in[0]
+        t = terms_in[0]
+        k = constraints_in[0]
+        s = buffers_in[0]
+        flat_layout(layout)
+        flat_motion(d)
+        flat_contacts(c)
+        flat_terms(t)
+        flat_constraints(k)
+        flat_solve(s)
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
         count = last - first
@@ -236,15 +250,15 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     ):
         solve_world(
             wp.tid() // wp.block_dim(),
-            layout[0],
-            d[0],
-            c[0],
-            t[0],
-            k[0],
+            layout,
+            d,
+            c,
+            t,
+            k,
             o[0],
             search_options[0],
             dt,
-            s[0],
+            s,
             status,
             iterations_out,
             line_iterations_out,

@@ -19,7 +19,7 @@ import numpy as np
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
-from .arguments import StructArgument
+from .arguments import StructArgument, make_flat
 from .block import barrier, lane, make_add_column, make_cholesky, make_copy
 from .kernel import solver_kernel
 from .kinematics import BALL, Links, make_kinematics, make_link
@@ -75,6 +75,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     add_column, copy = make_add_column(types, types), make_copy(types, types)
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     pose_vec3 = pose.vec3
+    flat_layout, flat_data = make_flat(Layout), make_flat(Data)
 
     @wp.func
     def cast(v: pose_vec3) -> vec3:
@@ -247,7 +248,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     @wp.func
     def move_freely(
         world: int,
-        layout: wp.ref[Layout],
+        layout_in: wp.array(dtype=Layout),
         links: wp.array(dtype=Link),
         axis: wp.array(dtype=pose_vec3),
         gravity_in: wp.array(dtype=wp.vec3f),
@@ -258,9 +259,13 @@ def make_free_motion_kernel(pose: Types, types: Types):
         force_in: wp.array(dtype=wp.float64),
         body_f_in: wp.array(dtype=wp.spatial_vectord),
         dt: wp.float64,
-        d: wp.ref[Data],
+        data_in: wp.array(dtype=Data),
         status_out: wp.array(dtype=wp.int32),
     ):
+        layout = layout_in[0]
+        d = data_in[0]
+        flat_layout(layout)
+        flat_data(d)
         h = scalar(dt)
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
@@ -374,7 +379,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     ):
         move_freely(
             wp.tid() // wp.block_dim(),
-            layout[0],
+            layout,
             links,
             axis,
             gravity_in,
@@ -385,7 +390,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
             force_in,
             body_f_in,
             dt,
-            d[0],
+            d,
             status_out,
         )
 

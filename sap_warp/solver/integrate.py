@@ -13,7 +13,7 @@ from typing import Any
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
-from .arguments import StructArgument
+from .arguments import StructArgument, make_flat
 from .block import barrier, lane
 from .boundary import make_boundary_kernels
 from .kernel import solver_kernel
@@ -50,6 +50,7 @@ def make_integrate_kernel(state: Types):
     write_joint_velocity = make_boundary_kernels(state).write_joint_velocity
     scalar = state.scalar
     F = wp.float64
+    flat_layout, flat_joints, flat_motion = make_flat(Layout), make_flat(JointParameters), make_flat(Motion)
 
     @wp.func
     def turn(q: wp.quatd, w: wp.vec3d, h: F, mode: int) -> wp.quatd:
@@ -166,8 +167,8 @@ def make_integrate_kernel(state: Types):
     @wp.func
     def advance_world(
         world: int,
-        layout: wp.ref[Layout],
-        p: wp.ref[JointParameters],
+        layout_in: wp.array(dtype=Layout),
+        joints_in: wp.array(dtype=JointParameters),
         links: wp.array(dtype=Link),
         axis: wp.array(dtype=vec3),
         mode: int,
@@ -177,7 +178,7 @@ def make_integrate_kernel(state: Types):
         q_in: wp.array(dtype=F),
         v_in: wp.array(dtype=F),
         v_new: wp.array(dtype=F),
-        m: wp.ref[Motion],
+        motion_in: wp.array(dtype=Motion),
         q_new: wp.array(dtype=F),
         joint_q_out: wp.array(dtype=scalar),
         joint_qd_out: wp.array(dtype=scalar),
@@ -186,6 +187,12 @@ def make_integrate_kernel(state: Types):
         time_out: wp.array(dtype=F),
         frame_out: wp.array(dtype=wp.int64),
     ):
+        layout = layout_in[0]
+        p = joints_in[0]
+        m = motion_in[0]
+        flat_layout(layout)
+        flat_joints(p)
+        flat_motion(m)
         h = dt
         if status[world] >= FREE_MOTION_FAILED:
             h = F(0.0)
@@ -246,8 +253,8 @@ def make_integrate_kernel(state: Types):
     ):
         advance_world(
             wp.tid() // wp.block_dim(),
-            layout[0],
-            p[0],
+            layout,
+            p,
             links,
             axis,
             mode,
@@ -257,7 +264,7 @@ def make_integrate_kernel(state: Types):
             q_in,
             v_in,
             v_new,
-            m[0],
+            m,
             q_new,
             joint_q_out,
             joint_qd_out,
