@@ -14,7 +14,7 @@ from sap_warp.precision import FP32, FP64
 from sap_warp.solver.block import (
     barrier,
     lane,
-    make_add_column,
+    make_add_rows,
     make_block_sum,
     make_cholesky,
     make_copy,
@@ -76,11 +76,12 @@ class Packed:
 
 
 def primitives_kernel(types, native):
-    """One block: factor, solve, multiply and add_column on the same inputs."""
+    """One block: factor, solve, multiply and add_rows on the same inputs."""
     cholesky = make_cholesky(types, native)
     factor, solve = cholesky.factor, cholesky.solve
     multiply = make_multiply(types, types, native)
-    add_column = make_add_column(types, types, types, native)
+    columns_of = make_add_rows(types, types, types, native)
+    store_force, add_rows = columns_of.store_force, columns_of.add_rows
     copy = make_copy(types, types, native)
     scalar, vec3 = types.scalar, types.vec3
 
@@ -98,6 +99,8 @@ def primitives_kernel(types, native):
         product: wp.array(dtype=scalar),
         Sw: wp.array(dtype=vec3),
         Sv: wp.array(dtype=vec3),
+        forces: wp.array(dtype=scalar),
+        products: wp.array(dtype=scalar),
         columns: wp.array(dtype=scalar),
         ok: wp.array(dtype=wp.int32),
     ):
@@ -105,8 +108,10 @@ def primitives_kernel(types, native):
         if coupled == 0:
             multiply(A, first, entry, above, above_start, 0, count, x, product)
             for e in range(lane(), count, wp.block_dim()):
-                add_column(columns, first, entry, above, above_start, e, Sw, Sv, Sw[e], Sv[e], 0)
-                add_column(columns, first, entry, above, above_start, e, Sw, Sv, Sw[e], Sv[e], 1)
+                store_force(forces, 0, count, e, Sw[e], Sv[e])
+            barrier()
+            add_rows(products, first, entry, A, first, entry, 0, count, Sw, Sv, forces, 0)
+            add_rows(columns, first, entry, products, first, entry, 0, count, Sw, Sv, forces, 1)
         barrier()
         good = factor(factored, first, entry, above, above_start, 0, count, coupled)
         if good != 0:
@@ -128,6 +133,8 @@ def run_primitives(case, kernel, rng, block_dim=1):
         "product": wp.zeros(n, dtype=scalar, device="cpu"),
         "Sw": wp.array(S[0], dtype=vec3, device="cpu"),
         "Sv": wp.array(S[1], dtype=vec3, device="cpu"),
+        "forces": wp.zeros(6 * n, dtype=scalar, device="cpu"),
+        "products": wp.zeros_like(A),
         "columns": wp.zeros_like(A),
         "ok": wp.zeros(1, dtype=wp.int32, device="cpu"),
     }

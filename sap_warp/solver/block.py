@@ -121,34 +121,45 @@ _SOLVE = """
     }
 """
 
-# y = A x with A in packed tree rows: the own row is contiguous, then one entry from each row above.
-_MULTIPLY = """
-    typedef SCALAR T;
+# y = A x with A in packed tree rows. Each entry of y is its own row's product and then one term from each row above, in
+# this order. Lanes gather the terms of an entry; one lane alone goes through the rows, which are contiguous.
+_MULTIPLY = (
+    """
     typedef SCALAR_X X;
+    typedef SCALAR_M T;
+"""
+    + _DOT.replace("const T* a, const T* b", "const SCALAR_M* a, const X* b")
+    .replace("T s0", "X s0")
+    .replace("a[k] * b", "X(a[k]) * b")
+    .replace("a[k + ", "X(a[k + ")
+    .replace("] * b[k + ", "]) * b[k + ")
+    + """
     const int lane = WP_TILE_THREAD_IDX;
     const int lanes = WP_TILE_BLOCK_DIM;
     const int* fst = first.data;
     const int* row_adr = adr.data;
     const int end = start + count;
     const T* a = matrix.data;
-    const X* v = x.data;
+    const X* __restrict__ v = x.data;
+    X* __restrict__ out = y.data;
     for (int j = start + lane; j < end; j += lanes) {
         const int fj = fst[j];
         const T* Aj = a + row_adr[j] - fj;
-        X s0 = 0, s1 = 0;
-        int k = fj;
-        for (; k + 2 <= j + 1; k += 2) { s0 += X(Aj[k]) * v[k]; s1 += X(Aj[k + 1]) * v[k + 1]; }
-        if (k == j) s0 += X(Aj[j]) * v[j];
-        const int* rows = above.data + above_start.data[j];
-        const int n = above_start.data[j + 1] - above_start.data[j];
-        for (k = 0; k < n; ++k) {
-            const X term = X(a[row_adr[rows[k]] + j - fst[rows[k]]]) * v[rows[k]];
-            if (k & 1) s1 += term; else s0 += term;
+        X sum = dot(Aj + fj, v + fj, j + 1 - fj);
+        if (lanes == 1) {
+            const X vj = v[j];
+            for (int k = fj; k < j; ++k) out[k] += X(Aj[k]) * vj;
+        } else {
+            for (int k = above_start.data[j]; k < above_start.data[j + 1]; ++k) {
+                const int i = above.data[k];
+                sum += X(a[row_adr[i] + j - fst[i]]) * v[i];
+            }
         }
-        y.data[j] = s0 + s1;
+        out[j] = sum;
     }
     WP_TILE_SYNC();
 """
+)
 
 _COPY = """
     typedef SCALAR T;
@@ -160,25 +171,32 @@ _COPY = """
     for (int i = lane; i < count; i += lanes) to[i] = T(from[i]);
 """
 
-_ADD_COLUMN = """
-    typedef SCALAR T;
+# Row i gets the products of S_i with the forces of the dofs below it. The six components of the forces lie in six runs,
+# so that the compiler takes four columns at a time; rows are too short for more.
+_ADD_ROWS = """
+    typedef SCALAR_M T;
     typedef SCALAR_X X;
     typedef SCALAR_F F;
-    const int* fst = first.data;
-    const int* row_adr = adr.data;
-    const X* w = reinterpret_cast<const X*>(Sw.data);
-    const X* u = reinterpret_cast<const X*>(Sv.data);
-    const F f0 = Fw[0], f1 = Fw[1], f2 = Fw[2], f3 = Fv[0], f4 = Fv[1], f5 = Fv[2];
-    const int* rows = above.data + above_start.data[e];
-    const int n = above_start.data[e + 1] - above_start.data[e];
-    for (int k = -1; k < n; ++k) {
-        const int i = k < 0 ? e : rows[k];
-        const X* a = w + 3 * i;
-        const X* b = u + 3 * i;
-        const F s = (F(a[0]) * f0 + F(a[1]) * f1 + F(a[2]) * f2) + (F(b[0]) * f3 + F(b[1]) * f4 + F(b[2]) * f5);
-        T* target = matrix.data + row_adr[i] + e - fst[i];
-        *target = accumulate ? *target + T(s) : T(s);
+    const int lane = WP_TILE_THREAD_IDX;
+    const int lanes = WP_TILE_BLOCK_DIM;
+    const int end = start + count;
+    const F* __restrict__ f = forces.data + 6 * start - start;
+    for (int i = start + lane; i < end; i += lanes) {
+        const int low = first.data[i];
+        const X* __restrict__ from = base.data + adr.data[i] - low;
+        T* __restrict__ to = target.data + target_adr.data[i] - target_first.data[i];
+        const F w0 = F(Sw.data[i][0]), w1 = F(Sw.data[i][1]), w2 = F(Sw.data[i][2]);
+        const F u0 = F(Sv.data[i][0]), u1 = F(Sv.data[i][1]), u2 = F(Sv.data[i][2]);
+#if defined(__clang__) && !defined(__CUDA_ARCH__)
+#pragma clang loop vectorize_width(4) interleave_count(1)
+#endif
+        for (int k = low; k <= i; ++k) {
+            const F s = (w0 * f[k] + w1 * f[k + count] + w2 * f[k + 2 * count])
+                + (u0 * f[k + 3 * count] + u1 * f[k + 4 * count] + u2 * f[k + 5 * count]);
+            to[k] = add_base ? T(from[k]) + T(s) : T(s);
+        }
     }
+    WP_TILE_SYNC();
 """
 
 
@@ -286,7 +304,7 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
     """``multiply(matrix, first, adr, above, above_start, start, count, x, y)``: y = A x in packed tree rows."""
     scalar, number = types.scalar, vector_types.scalar
     if native:
-        snippet = _MULTIPLY.replace("SCALAR_X", vector_types.c_name).replace("SCALAR", types.c_name)
+        snippet = _MULTIPLY.replace("SCALAR_X", vector_types.c_name).replace("SCALAR_M", types.c_name)
 
         @wp.func_native(snippet)
         def multiply(
@@ -329,63 +347,75 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
 
 
 @functools.cache
-def make_add_column(types: Types, column_types: Types, force_types: Types | None = None, native: bool = True):
-    """``add_column(matrix, first, adr, above, above_start, e, Sw, Sv, Fw, Fv, accumulate)``: S . F at e and above.
+def make_add_rows(types: Types, column_types: Types, force_types: Types | None = None, native: bool = True):
+    """Products of motion columns with forces in packed tree rows, and where the forces are put.
 
-    The products are stored in (``accumulate`` 0) or added to (1) the packed rows of ``matrix``. ``types`` is the
-    matrix's precision, ``column_types`` that of S, ``force_types`` that of F and of the sum.
+    ``store_force(forces, start, count, e, Fw, Fv)`` stores the force of dof e, one of the ``count`` dofs from ``start``
+    on. ``add_rows(target, target_first, target_adr, base, first, adr, start, count, Sw, Sv, forces, add_base)`` sets
+    ``target[i, k] = base[i, k] + S_i . F_k`` for all k in the subtree of i, without ``base`` if ``add_base`` is 0.
+    ``types`` is the target's precision, ``column_types`` that of base and S, ``force_types`` that of F and of the sum.
     """
     force_types = force_types or types
-    scalar, column, force = types.scalar, column_types.vec3, force_types.vec3
-    if native:
-        snippet = _ADD_COLUMN.replace("SCALAR_X", column_types.c_name).replace("SCALAR_F", force_types.c_name)
-        snippet = snippet.replace("SCALAR", types.c_name)
-
-        @wp.func_native(snippet)
-        def add_column(
-            matrix: wp.array(dtype=scalar),
-            first: wp.array(dtype=wp.int32),
-            adr: wp.array(dtype=wp.int32),
-            above: wp.array(dtype=wp.int32),
-            above_start: wp.array(dtype=wp.int32),
-            e: int,
-            Sw: wp.array(dtype=column),
-            Sv: wp.array(dtype=column),
-            Fw: force,
-            Fv: force,
-            accumulate: int,
-        ): ...
-
-        return add_column
-
-    F = force_types.scalar
+    scalar, column, F = types.scalar, column_types.vec3, force_types.scalar
 
     @wp.func
-    def add_column_plain(
-        matrix: wp.array(dtype=scalar),
+    def store_force(
+        forces: wp.array(dtype=F), start: int, count: int, e: int, Fw: force_types.vec3, Fv: force_types.vec3
+    ):
+        i = 5 * start + e
+        for k in range(3):
+            forces[i + k * count] = Fw[k]
+            forces[i + (k + 3) * count] = Fv[k]
+
+    if native:
+        snippet = _ADD_ROWS.replace("SCALAR_X", column_types.c_name).replace("SCALAR_F", force_types.c_name)
+
+        @wp.func_native(snippet.replace("SCALAR_M", types.c_name))
+        def add_rows(
+            target: wp.array(dtype=scalar),
+            target_first: wp.array(dtype=wp.int32),
+            target_adr: wp.array(dtype=wp.int32),
+            base: wp.array(dtype=column_types.scalar),
+            first: wp.array(dtype=wp.int32),
+            adr: wp.array(dtype=wp.int32),
+            start: int,
+            count: int,
+            Sw: wp.array(dtype=column),
+            Sv: wp.array(dtype=column),
+            forces: wp.array(dtype=F),
+            add_base: int,
+        ): ...
+
+        return SimpleNamespace(store_force=store_force, add_rows=add_rows)
+
+    @wp.func
+    def add_rows_plain(
+        target: wp.array(dtype=scalar),
+        target_first: wp.array(dtype=wp.int32),
+        target_adr: wp.array(dtype=wp.int32),
+        base: wp.array(dtype=column_types.scalar),
         first: wp.array(dtype=wp.int32),
         adr: wp.array(dtype=wp.int32),
-        above: wp.array(dtype=wp.int32),
-        above_start: wp.array(dtype=wp.int32),
-        e: int,
+        start: int,
+        count: int,
         Sw: wp.array(dtype=column),
         Sv: wp.array(dtype=column),
-        Fw: force,
-        Fv: force,
-        accumulate: int,
+        forces: wp.array(dtype=F),
+        add_base: int,
     ):
-        for n in range(above_start[e] - 1, above_start[e + 1]):
-            i = wp.where(n < above_start[e], e, above[wp.max(n, above_start[e])])
-            s = F(0.0)
-            for k in range(3):
-                s += F(Sw[i][k]) * Fw[k] + F(Sv[i][k]) * Fv[k]
-            address = adr[i] + e - first[i]
-            if accumulate != 0:
-                matrix[address] = matrix[address] + scalar(s)
-            else:
-                matrix[address] = scalar(s)
+        for i in range(start + lane(), start + count, wp.block_dim()):
+            for k in range(first[i], i + 1):
+                s = F(0.0)
+                for c in range(3):
+                    s += F(Sw[i][c]) * forces[5 * start + c * count + k]
+                    s += F(Sv[i][c]) * forces[5 * start + (c + 3) * count + k]
+                value = scalar(s)
+                if add_base != 0:
+                    value += scalar(base[adr[i] + k - first[i]])
+                target[target_adr[i] + k - target_first[i]] = value
+        barrier()
 
-    return add_column_plain
+    return SimpleNamespace(store_force=store_force, add_rows=add_rows_plain)
 
 
 @functools.cache

@@ -292,6 +292,7 @@ class SapContactSolve:
         device = model.device
         self.data: Any = make_solve_data(self.types, linear)()
         counts = {"H": sizes.hessian_count, "scratch": sizes.world_count * block_dim}
+        counts["column_force"] = 6 * sizes.dof_count
         counts |= dict.fromkeys(("Vw", "Vv", "fw", "fv", "K_ww", "K_wv", "K_vv"), sizes.body_count)
         for name, variable in self.data._cls.vars.items():
             count = counts.get(name, sizes.dof_count)

@@ -20,7 +20,7 @@ import warp as wp
 
 from ..precision import FP64, TYPES, Types
 from .arguments import StructArgument, make_flat
-from .block import barrier, lane, make_add_column, make_cholesky, make_copy
+from .block import barrier, lane, make_add_rows, make_cholesky, make_copy
 from .kernel import solver_kernel
 from .kinematics import BALL, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
@@ -59,6 +59,7 @@ def make_free_motion_data(pose: Types, types: Types):
         inertia: wp.array(dtype=mat33)
         # scratch by dof
         rhs: wp.array(dtype=scalar)
+        column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
 
     return FreeMotionData
 
@@ -72,7 +73,8 @@ def make_free_motion_kernel(pose: Types, types: Types):
     is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
     cholesky = make_cholesky(types)
     factor, solve = cholesky.factor, cholesky.solve
-    add_column, copy = make_add_column(types, types), make_copy(types, types)
+    rows, copy = make_add_rows(types, types), make_copy(types, types)
+    store_force, add_rows = rows.store_force, rows.add_rows
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     pose_vec3 = pose.vec3
     flat_layout, flat_data = make_flat(Layout), make_flat(Data)
@@ -307,24 +309,29 @@ def make_free_motion_kernel(pose: Types, types: Types):
             Fv = d.m[b] * sv - wp.cross(mc, sw)
             parameter = layout.dof_parameter[e]
             damping = scalar(damping_in[parameter])
-            add_column(
-                d.A,
-                layout.dof_first,
-                layout.dof_entry,
-                layout.dof_above,
-                layout.dof_above_start,
-                e,
-                d.Sw,
-                d.Sv,
-                Fw,
-                Fv,
-                0,
-            )
-            address = layout.dof_entry[e] + e - layout.dof_first[e]
-            d.A[address] = d.A[address] + scalar(armature_in[parameter]) + h * damping
+            store_force(d.column_force, start, end - start, e, Fw, Fv)
             bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
             d.impulse[e] = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
             d.rhs[e] = d.impulse[e]
+        barrier()
+        add_rows(
+            d.A,
+            layout.dof_first,
+            layout.dof_entry,
+            d.A,
+            layout.dof_first,
+            layout.dof_entry,
+            start,
+            end - start,
+            d.Sw,
+            d.Sv,
+            d.column_force,
+            0,
+        )
+        for e in range(start + lane(), end, wp.block_dim()):
+            address = layout.dof_entry[e] + e - layout.dof_first[e]
+            parameter = layout.dof_parameter[e]
+            d.A[address] = d.A[address] + scalar(armature_in[parameter]) + h * scalar(damping_in[parameter])
         barrier()
         first_entry = layout.world_entry[world]
         copy(d.A, first_entry, d.A_factor, first_entry, layout.world_entry[world + 1] - first_entry)
@@ -410,6 +417,7 @@ class SapFreeMotion:
         self.data: Any = make_free_motion_data(self.pose_types, self.types)()
         counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count}
         counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "impulse", "rhs"), sizes.dof_count)
+        counts["column_force"] = 6 * sizes.dof_count
         for name, variable in self.data._cls.vars.items():
             count = counts.get(name, sizes.body_count)
             setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))

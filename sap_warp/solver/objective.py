@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..precision import Types
-from .block import barrier, lane, make_add_column, make_block_sum, make_copy, make_multiply
+from .block import barrier, lane, make_add_rows, make_block_sum, make_multiply
 from .constraint_terms import make_constraint_terms
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
@@ -43,6 +43,7 @@ def make_solve_data(types: Types, linear: Types):
         direction: wp.array(dtype=linear.scalar)
         # Hessian rows
         H: wp.array(dtype=linear.scalar)
+        column_force: wp.array(dtype=scalar)  # stiffness of the subtree times motion column, six runs for each world
         # by body, solver order
         Vw: wp.array(dtype=vec3)
         Vv: wp.array(dtype=vec3)
@@ -69,7 +70,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     term = make_contact_term(types)
     project, curvature = term.project, term.curvature
     multiply = make_multiply(dynamics, types)
-    add_column, copy = make_add_column(linear, dynamics, types), make_copy(linear, dynamics)
+    columns = make_add_rows(linear, dynamics, types)
+    store_force, add_rows = columns.store_force, columns.add_rows
     block_sum = make_block_sum(vec3)
     rows = make_constraint_terms(types, linear)
     Rows, row_count = rows.Rows, rows.row_count
@@ -336,41 +338,38 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         last = layout.world_dof[world + 1]
         coupled = c.coupled[world]
         accumulate(layout, c, s, world, True)
-        if coupled == 0:  # the rows of H are the rows of A
-            start = layout.world_entry[world]
-            copy(d.A, start, s.H, layout.world_hessian[world], layout.world_entry[world + 1] - start)
-        else:
-            for e in range(first + lane(), last, wp.block_dim()):
-                target = c.hessian_entry[e]
-                width = layout.dof_first[e] - c.hessian_first[e]
-                for i in range(width):
-                    s.H[target + i] = lscalar(0.0)
-                for i in range(e - layout.dof_first[e] + 1):
-                    s.H[target + width + i] = lscalar(d.A[layout.dof_entry[e] + i])
-        barrier()
         for e in range(first + lane(), last, wp.block_dim()):
             b = layout.dof_body[e]
+            Fw = vec3()
+            Fv = vec3()
             if c.body_active[b] != 0:
                 w = column_w(d, e)
                 u = column_v(d, e)
                 Fw = s.K_ww[b] * w + s.K_wv[b] * u
                 Fv = wp.transpose(s.K_wv[b]) * w + s.K_vv[b] * u
-                add_column(
-                    s.H,
-                    c.hessian_first,
-                    c.hessian_entry,
-                    layout.dof_above,
-                    layout.dof_above_start,
-                    e,
-                    d.Sw,
-                    d.Sv,
-                    Fw,
-                    Fv,
-                    1,
-                )
-            if t.kind[e] != 0:
-                address = c.hessian_entry[e] + e - c.hessian_first[e]
-                s.H[address] = s.H[address] + lscalar(evaluate(t, e, s.v[e], h)[2])
+            store_force(s.column_force, first, last - first, e, Fw, Fv)
+            if coupled != 0:  # left of the subtree
+                for i in range(layout.dof_first[e] - c.hessian_first[e]):
+                    s.H[c.hessian_entry[e] + i] = lscalar(0.0)
+        barrier()
+        add_rows(
+            s.H,
+            c.hessian_first,
+            c.hessian_entry,
+            d.A,
+            layout.dof_first,
+            layout.dof_entry,
+            first,
+            last - first,
+            d.Sw,
+            d.Sv,
+            s.column_force,
+            1,
+        )
+        for i in range(first + lane(), first + t.count[world], wp.block_dim()):
+            e = t.list[i]
+            address = c.hessian_entry[e] + e - c.hessian_first[e]
+            s.H[address] = s.H[address] + lscalar(evaluate(t, e, s.v[e], h)[2])
         barrier()
         if coupled != 0:
             couple_pairs(layout, d, c, s, world)
