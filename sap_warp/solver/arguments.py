@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 
@@ -29,6 +30,35 @@ def make_flat(struct: Any) -> Any:
     def flat(s: wp.ref[struct]): ...
 
     return flat
+
+
+@functools.cache
+def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
+    """``window(s, body, dof)``: let arrays of a local struct that all worlds share hold the entries of one world.
+
+    ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of ``body`` and ``dof``,
+    the world's first body and dof. Both are 0 where every world has its own entries. To be called before ``flat``.
+    """
+
+    @wp.func_native("".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch))
+    def window(s: wp.ref[struct], body: int, dof: int): ...
+
+    return window
+
+
+class Scratch:
+    """How much room the scratch of the stages takes.
+
+    The CPU works on one world after the other: one world's scratch serves them all and stays in the cache.
+    """
+
+    def __init__(self, layout: Any, sizes: Any, device: Any):
+        """Measure the largest world."""
+        self.shared = int(device.is_cpu)
+        self.body_count, self.dof_count = sizes.body_count, sizes.dof_count
+        if self.shared:
+            self.body_count = int(np.diff(layout.world_body.numpy()).max())
+            self.dof_count = int(np.diff(layout.world_dof.numpy()).max())
 
 
 class StructArgument:

@@ -14,12 +14,12 @@ from typing import Any
 import warp as wp
 
 from ..precision import TYPES, Types
-from .arguments import StructArgument, make_flat
+from .arguments import Scratch, StructArgument, make_flat, make_window
 from .block import barrier, lane, make_cholesky
 from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
 from .line_search import SearchOptions, make_line_search
-from .objective import make_objective, make_solve_data
+from .objective import SCRATCH, make_objective, make_solve_data
 from .options import LINE_SEARCHES
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
 
@@ -54,6 +54,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     flat_layout, flat_motion, flat_contacts = make_flat(Layout), make_flat(FreeMotion), make_flat(Contacts)
     flat_terms, flat_constraints, flat_solve = make_flat(Terms), make_flat(Rows), make_flat(Solve)
+    window = make_window(Solve, SCRATCH)
 
     @wp.func
     def solve_world(
@@ -84,6 +85,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         flat_contacts(c)
         flat_terms(t)
         flat_constraints(k)
+        window(s, s.shared * layout.world_body[world], s.shared * layout.world_dof[world])
         flat_solve(s)
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
@@ -291,12 +293,15 @@ class SapContactSolve:
         linear = TYPES[options.contact_linear_solve_precision]
         device = model.device
         self.data: Any = make_solve_data(self.types, linear)()
+        scratch = Scratch(self.layout, sizes, device)
+        room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
         counts = {"H": sizes.hessian_count, "scratch": sizes.world_count * block_dim}
-        counts["column_force"] = 6 * sizes.dof_count
-        counts |= dict.fromkeys(("Vw", "Vv", "fw", "fv", "K_ww", "K_wv", "K_vv"), sizes.body_count)
+        counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():
-            count = counts.get(name, sizes.dof_count)
-            setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=device))
+            if isinstance(variable.type, wp.array):
+                count = counts.get(name, sizes.dof_count)
+                setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=device))
+        self.data.shared = scratch.shared
         worlds = sizes.world_count
         self.iterations = wp.zeros(worlds, dtype=wp.int32, device=device)
         self.line_search_iterations = wp.zeros(worlds, dtype=wp.int32, device=device)

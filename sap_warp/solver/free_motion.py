@@ -19,7 +19,7 @@ import numpy as np
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
-from .arguments import StructArgument, make_flat
+from .arguments import Scratch, StructArgument, make_flat, make_window
 from .block import barrier, lane, make_add_rows, make_cholesky, make_copy
 from .kernel import solver_kernel
 from .kinematics import BALL, Links, make_kinematics, make_link
@@ -47,9 +47,10 @@ def make_free_motion_data(pose: Types, types: Types):
         # packed rows
         A: wp.array(dtype=scalar)
         A_factor: wp.array(dtype=scalar)
-        # scratch by body
-        Vw: wp.array(dtype=vec3)
+        Vw: wp.array(dtype=vec3)  # spatial velocities, by body
         Vv: wp.array(dtype=vec3)
+        # scratch by body
+        shared: int  # whether all worlds use the same scratch
         aw: wp.array(dtype=vec3)
         av: wp.array(dtype=vec3)
         fw: wp.array(dtype=vec3)
@@ -62,6 +63,14 @@ def make_free_motion_data(pose: Types, types: Types):
         column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
 
     return FreeMotionData
+
+
+SCRATCH = (
+    *((name, "body") for name in ("aw", "av", "fw", "fv", "m", "mc", "inertia")),
+    ("rhs", "dof"),
+    ("column_force", "6 * dof"),
+)
+"""Fields that nothing reads after the stage, and where a world's entries begin."""
 
 
 @functools.cache
@@ -77,7 +86,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     store_force, add_rows = rows.store_force, rows.add_rows
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     pose_vec3 = pose.vec3
-    flat_layout, flat_data = make_flat(Layout), make_flat(Data)
+    flat_layout, flat_data, window = make_flat(Layout), make_flat(Data), make_window(Data, SCRATCH)
 
     @wp.func
     def cast(v: pose_vec3) -> vec3:
@@ -267,6 +276,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         layout = layout_in[0]
         d = data_in[0]
         flat_layout(layout)
+        window(d, d.shared * layout.world_body[world], d.shared * layout.world_dof[world])
         flat_data(d)
         h = scalar(dt)
         start = layout.world_dof[world]
@@ -416,11 +426,15 @@ class SapFreeMotion:
         self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
         self.data: Any = make_free_motion_data(self.pose_types, self.types)()
         counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count}
-        counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "impulse", "rhs"), sizes.dof_count)
-        counts["column_force"] = 6 * sizes.dof_count
+        counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "impulse"), sizes.dof_count)
+        scratch = Scratch(self.layout, sizes, model.device)
+        room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
+        counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():
-            count = counts.get(name, sizes.body_count)
-            setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
+            if isinstance(variable.type, wp.array):
+                count = counts.get(name, sizes.body_count)
+                setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
+        self.data.shared = scratch.shared
         self.argument = StructArgument(self.data, model.device).array
         self._links = links.get(self.pose_types)
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)

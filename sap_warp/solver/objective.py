@@ -32,6 +32,7 @@ def make_solve_data(types: Types, linear: Types):
 
     @wp.struct
     class SolveData:
+        shared: int  # whether all worlds use the same entries of the fields in SCRATCH
         # by dof, solver order
         v: wp.array(dtype=scalar)
         p: wp.array(dtype=scalar)  # A (v - v*)
@@ -55,6 +56,14 @@ def make_solve_data(types: Types, linear: Types):
         scratch: wp.array(dtype=vec3)  # one entry per lane of each world
 
     return SolveData
+
+
+SCRATCH = (
+    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction")),
+    *((name, "body") for name in ("Vw", "Vv", "fw", "fv", "K_ww", "K_wv", "K_vv")),
+    ("column_force", "6 * dof"),
+)
+"""Fields that nothing reads after the solve, and where a world's entries begin."""
 
 
 @functools.cache
