@@ -117,14 +117,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             line.v = s.v
             line.dv = s.dv
             line.scratch = s.scratch
-            # the momentum cost and the bilateral rows are one parabola along any direction
-            momentum = vec3()
-            momentum[0] = start_rows(k, world, s.v)
-            for e in range(first + lane(), last, wp.block_dim()):
-                momentum[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
-            momentum = block_sum(momentum, s.scratch, world)
-            line.m0 = momentum[0]
-            line.cost = line_value(line, c, t, scalar(0.0), 0)[0]
+            rows_cost = start_rows(k, world, s.v)
             running = bool(True)
             while running:
                 norms = gradient(layout, d, c, t, k, s, world, h)
@@ -139,6 +132,15 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 if iterations >= o.max_iterations:
                     state = ITERATION_LIMIT
                     break
+                if iterations == 0:  # a start that is optimal needs no cost
+                    # the momentum cost and the bilateral rows are one parabola along any direction
+                    momentum = vec3()
+                    momentum[0] = rows_cost
+                    for e in range(first + lane(), last, wp.block_dim()):
+                        momentum[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
+                    momentum = block_sum(momentum, s.scratch, world)
+                    line.m0 = momentum[0]
+                    line.cost = line_value(line, c, t, scalar(0.0), 0)[0]
                 hessian(layout, d, c, t, k, s, world, h)
                 coupled = c.coupled[world]
                 if (
