@@ -74,10 +74,21 @@ _FACTOR = (
         } else {
             const int* rows = above.data + above_start.data[j];
             const int n = above_start.data[j + 1] - above_start.data[j];
-            for (int k = lane; k < n; k += lanes) {
-                const int i = rows[k];
-                T* Li = matrix.data + row_adr[i] - fst[i];
-                Li[j] = (Li[j] - dot(Li + fj, Lj + fj, j - fj)) * inv;
+            auto column = [&](int length) {
+                for (int k = lane; k < n; k += lanes) {
+                    const int i = rows[k];
+                    T* Li = matrix.data + row_adr[i] - fst[i];
+                    Li[j] = (Li[j] - dot(Li + fj, Lj + fj, length)) * inv;
+                }
+            };
+            switch (j - fj) {  // limbs are short chains: a length known to the compiler saves its loop
+                case 0: column(0); break;
+                case 1: column(1); break;
+                case 2: column(2); break;
+                case 3: column(3); break;
+                case 4: column(4); break;
+                case 5: column(5); break;
+                default: column(j - fj);
             }
         }
         WP_TILE_SYNC();
@@ -96,6 +107,24 @@ _SOLVE = """
     const int* row_adr = adr.data;
     const int end = start + count;
     T* v = x.data;
+    if (lanes == 1) {  // along the rows, which are contiguous; the same sums in the same order
+        T* __restrict__ alone = x.data;
+        for (int j = start; j < end; ++j) {
+            const int fj = fst[j];
+            const T* __restrict__ Lj = matrix.data + row_adr[j] - fj;
+            T sum = alone[j];
+            for (int k = fj; k < j; ++k) sum -= Lj[k] * alone[k];
+            alone[j] = sum * Lj[j];
+        }
+        for (int j = end - 1; j >= start; --j) {
+            const int fj = fst[j];
+            const T* __restrict__ Lj = matrix.data + row_adr[j] - fj;
+            const T y = alone[j] * Lj[j];
+            alone[j] = y;
+            for (int k = fj; k < j; ++k) alone[k] -= Lj[k] * y;
+        }
+        return;
+    }
     for (int j = start; j < end; ++j) {
         const T y = v[j] * matrix.data[row_adr[j] + j - fst[j]];
         WP_TILE_SYNC();
