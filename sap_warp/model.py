@@ -271,7 +271,7 @@ def check_array(
 
     Raises:
         TypeError: No Warp array, or one of another dtype.
-        ValueError: Wrong length, wrong device, or it records gradients.
+        ValueError: Wrong length, wrong device, gaps between the entries, or it records gradients.
     """
     label = f"{owner}.{name}"
     if not isinstance(array, wp.array):
@@ -284,6 +284,8 @@ def check_array(
         raise ValueError(f"{label} has shape {array.shape}; expected ({length},).")
     if array.device != wp.get_device(device):
         raise ValueError(f"{label} is on device '{array.device}'; the model is on '{device}'.")
+    if not array.is_contiguous:
+        raise ValueError(f"{label} is a view with gaps (strides {array.strides}); pass a contiguous array.")
     if array.requires_grad:
         raise ValueError(f"{label} requires gradients; the SAP solver does not support gradient states.")
 

@@ -582,6 +582,14 @@ def test_gradients_are_refused(model, solver, side, name):
 
 
 @pytest.mark.parametrize(("side", "name"), PLACES)
+def test_views_with_gaps_are_refused(model, solver, side, name):
+    """Kernels take the entries as neighbours in memory."""
+    count, dtype = expectation(model, side, name)
+    with pytest.raises(ValueError, match=rf"{side}\.{name} is a view with gaps"):
+        step_with(solver, side, name, wp.zeros(2 * count, dtype=dtype, device="cpu")[::2])
+
+
+@pytest.mark.parametrize(("side", "name"), PLACES)
 @pytest.mark.parametrize("kind", ["none", "numpy", "list"])
 def test_what_is_no_warp_array_is_refused(model, solver, side, name, kind):
     """The message names the array, what came instead, and the length expected."""

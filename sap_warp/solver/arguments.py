@@ -88,6 +88,8 @@ class StructCache:
             struct = make()
             for name, array in arrays.items():
                 if array is not None:
+                    if not array.is_contiguous:  # kernels take the stride as known, see `make_flat`
+                        raise ValueError(f"{name} is a view with gaps; pass a contiguous array.")
                     setattr(struct, name, array)
                     weakref.finalize(array, self._made.pop, key, None)
             self._made[key] = wp.array([struct], dtype=struct._cls, device=self._device)
