@@ -16,7 +16,7 @@ BENCH_ARGS ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(VENV)/.base ## simulate the built-in scene and print a summary (RUN_ARGS=...)
+run: $(VENV)/.base ## simulate the humanoid scene and print a summary (RUN_ARGS=...)
 	$(BIN)/sap-warp run $(RUN_ARGS)
 
 test: $(VENV)/.dev ## run the tests (PYTEST_ARGS=...)
