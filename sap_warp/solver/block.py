@@ -283,20 +283,28 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
         count: int,
         coupled: int,
     ) -> int:
-        for i in range(start, start + count):
+        i_end = start + count
+        i = int(start)
+        while i < i_end:
             fi = first[i]
             ai = adr[i] - fi
-            for j in range(fi, i + 1):
+            j_end = i + 1
+            j = int(fi)
+            while j < j_end:
                 aj = adr[j] - first[j]
                 s = matrix[ai + j]
-                for k in range(wp.max(fi, first[j]), j):
+                k = int(wp.max(fi, first[j]))
+                while k < j:
                     s -= matrix[ai + k] * matrix[aj + k]
+                    k += 1
                 if i == j:
                     if not (s > scalar(0.0)) or not wp.isfinite(s):
                         return 0
                     matrix[ai + j] = scalar(1.0) / wp.sqrt(s)
                 else:
                     matrix[ai + j] = s * matrix[aj + j]
+                j += 1
+            i += 1
         return 1
 
     @wp.func
@@ -311,19 +319,28 @@ def make_cholesky(types: Types, native: bool = True) -> SimpleNamespace:
         coupled: int,
         x: wp.array(dtype=scalar),
     ):
-        for i in range(start, start + count):
+        i_end = start + count
+        i = int(start)
+        while i < i_end:
             ai = adr[i] - first[i]
             s = x[i]
-            for k in range(first[i], i):
+            k = int(first[i])
+            while k < i:
                 s -= matrix[ai + k] * x[k]
+                k += 1
             x[i] = s * matrix[ai + i]
-        for r in range(count):
+            i += 1
+        r = int(0)
+        while r < count:
             i = start + count - 1 - r
             ai = adr[i] - first[i]
             y = x[i] * matrix[ai + i]
             x[i] = y
-            for k in range(first[i], i):
+            k = int(first[i])
+            while k < i:
                 x[k] = x[k] - matrix[ai + k] * y
+                k += 1
+            r += 1
 
     return SimpleNamespace(factor=factor_plain, solve=solve_plain)
 
@@ -362,14 +379,23 @@ def make_multiply(types: Types, vector_types: Types, native: bool = True):
         x: wp.array(dtype=number),
         y: wp.array(dtype=number),
     ):
-        for j in range(start + lane(), start + count, wp.block_dim()):
+        j_end = start + count
+        j = int(start + lane())
+        while j < j_end:
             s = number(0.0)
-            for k in range(first[j], j + 1):
+            k_end = j + 1
+            k = int(first[j])
+            while k < k_end:
                 s += number(matrix[adr[j] + k - first[j]]) * x[k]
-            for k in range(above_start[j], above_start[j + 1]):
+                k += 1
+            k_end = above_start[j + 1]
+            k = int(above_start[j])
+            while k < k_end:
                 i = above[k]
                 s += number(matrix[adr[i] + j - first[i]]) * x[i]
+                k += 1
             y[j] = s
+            j += wp.block_dim()
         barrier()
 
     return multiply_plain
@@ -432,8 +458,12 @@ def make_add_rows(types: Types, column_types: Types, force_types: Types | None =
         forces: wp.array(dtype=F),
         add_base: int,
     ):
-        for i in range(start + lane(), start + count, wp.block_dim()):
-            for k in range(first[i], i + 1):
+        i_end = start + count
+        i = int(start + lane())
+        while i < i_end:
+            k_end = i + 1
+            k = int(first[i])
+            while k < k_end:
                 s = F(0.0)
                 for c in range(3):
                     s += F(Sw[i][c]) * forces[5 * start + c * count + k]
@@ -442,6 +472,8 @@ def make_add_rows(types: Types, column_types: Types, force_types: Types | None =
                 if add_base != 0:
                     value += scalar(base[adr[i] + k - first[i]])
                 target[target_adr[i] + k - target_first[i]] = value
+                k += 1
+            i += wp.block_dim()
         barrier()
 
     return SimpleNamespace(store_force=store_force, add_rows=add_rows_plain)
@@ -469,8 +501,10 @@ def make_copy(types: Types, source_types: Types, native: bool = True):
         target_start: int,
         count: int,
     ):
-        for i in range(lane(), count, wp.block_dim()):
+        i = int(lane())
+        while i < count:
             target[target_start + i] = types.scalar(source[source_start + i])
+            i += wp.block_dim()
 
     return copy if native else copy_plain
 
@@ -491,8 +525,10 @@ def make_block_sum(dtype):
         scratch[base + lane()] = value
         barrier()
         total = scratch[base]
-        for i in range(1, lanes):
+        i = int(1)
+        while i < lanes:
             total += scratch[base + i]
+            i += 1
         barrier()
         return total
 

@@ -88,12 +88,18 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
         p = joints_in[0]
         flat_joints(p)
         kind = p.joint_type[joint]
-        for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
+        i_end = p.joint_q_start[joint + 1]
+        i = int(p.joint_q_start[joint])
+        while i < i_end:
             joint_q_out[i] = wp.float64(joint_q_in[i])
+            i += 1
         iv = p.joint_qd_start[joint]
-        for i in range(iv, p.joint_qd_start[joint + 1]):
+        i_end = p.joint_qd_start[joint + 1]
+        i = int(iv)
+        while i < i_end:
             joint_qd_out[i] = wp.float64(joint_qd_in[i])
             joint_f_out[i] = wp.float64(joint_f_in[i])
+            i += 1
         body = p.joint_child[joint]
         if is_floating(kind):
             r = com_offset_in_F(p, joint, body, joint_q_out)
@@ -173,8 +179,11 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
                 joint_qd_out[iv + i] = scalar(v[i])
                 joint_qd_out[iv + 3 + i] = scalar(w[i])
         else:
-            for i in range(iv, p.joint_qd_start[joint + 1]):
+            i_end = p.joint_qd_start[joint + 1]
+            i = int(iv)
+            while i < i_end:
                 joint_qd_out[i] = scalar(joint_qd_in[i])
+                i += 1
 
     @solver_kernel
     def write_velocity(

@@ -60,11 +60,14 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
         """Give contact i the slot of the shallowest contact of a full world, if i is deeper."""
         widest = gap(layout, c, d, i)
         place = int(-1)
-        for slot in range(first, first + capacity):
+        slot_end = first + capacity
+        slot = int(first)
+        while slot < slot_end:
             other = gap(layout, c, d, slot_out[slot])
             if other > widest:
                 widest = other
                 place = slot
+            slot += 1
         if place >= 0:
             slot_out[place] = i
 
@@ -98,7 +101,9 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
         flat_input(c)
         flat_motion(d)
         capacity = slot_out.shape[0] // found_out.shape[0]
-        for i in range(thread, wp.min(c.count[0], contact_max), threads):
+        i_end = wp.min(c.count[0], contact_max)
+        i = int(thread)
+        while i < i_end:
             world = wp.max(world_of(layout, c, c.shape0[i]), world_of(layout, c, c.shape1[i]))
             if world >= 0:
                 slot = wp.atomic_add(found_out, world, 1)
@@ -106,6 +111,7 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
                     slot_out[world * capacity + slot] = i
                 elif threads == 1:
                     displace_shallowest(layout, c, d, i, world * capacity, capacity, slot_out)
+            i += threads
 
     @solver_kernel
     def bin_contacts(

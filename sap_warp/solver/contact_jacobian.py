@@ -56,16 +56,22 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         first_body = layout.world_body[world]
         last_body = layout.world_body[world + 1]
         base = world * out.capacity
-        for b in range(first_body, last_body):
+        b = int(first_body)
+        while b < last_body:
             out.body_count[b] = 0
             out.body_active[b] = 0
-        for row in range(base, base + out.count[world]):
+            b += 1
+        row_end = base + out.count[world]
+        row = int(base)
+        while row < row_end:
             for side in range(2):
                 b = wp.where(side == 0, out.body_a[row], out.body_b[row])
                 if b >= 0:
                     out.body_count[b] = out.body_count[b] + 1
+            row += 1
         total = 2 * base
-        for b in range(first_body, last_body):
+        b = int(first_body)
+        while b < last_body:
             out.body_start[b] = total
             total += out.body_count[b]
             if out.body_count[b] > 0:
@@ -74,12 +80,16 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             if out.body_active[b] != 0 and parent >= 0:
                 out.body_active[parent] = 1
             out.body_count[b] = 0
-        for row in range(base, base + out.count[world]):
+            b += 1
+        row_end = base + out.count[world]
+        row = int(base)
+        while row < row_end:
             for side in range(2):
                 b = wp.where(side == 0, out.body_a[row], out.body_b[row])
                 if b >= 0:
                     out.body_row[out.body_start[b] + out.body_count[b]] = 2 * row + side
                     out.body_count[b] = out.body_count[b] + 1
+            row += 1
 
     @wp.func
     def widen_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):
@@ -88,9 +98,13 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         end = layout.world_dof[world + 1]
         base = world * out.capacity
         coupled = layout.world_coupled[world]
-        for e in range(start, end):
+        e = int(start)
+        while e < end:
             out.hessian_first[e] = layout.dof_reach[e]
-        for row in range(base, base + out.count[world]):
+            e += 1
+        row_end = base + out.count[world]
+        row = int(base)
+        while row < row_end:
             if out.body_a[row] >= 0 and out.body_b[row] >= 0:
                 coupled = 1
                 chain_a = layout.body_chain[out.body_a[row]]
@@ -102,10 +116,13 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
                         if other < out.hessian_first[e]:
                             out.hessian_first[e] = other
                         e = layout.dof_parent[e]
+            row += 1
         address = layout.world_hessian[world]
-        for e in range(start, end):
+        e = int(start)
+        while e < end:
             out.hessian_entry[e] = address
             address += e - out.hessian_first[e] + 1
+            e += 1
         out.coupled[world] = coupled
 
     @wp.func
@@ -149,43 +166,57 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         first_slot = world * slots
         kept = wp.min(found_in[world], slots)
         rows_before = int(0)
-        for e in range(start + lane(), end, wp.block_dim()):
+        e = int(start + lane())
+        while e < end:
             prepare_dof(layout, p, input, law, d, t, q_in, e, dt)
+            e += wp.block_dim()
         if lane() == 0:
             # Ascending contact order, whatever order the threads came in: results do not depend on scheduling.
-            for i in range(first_slot + 1, first_slot + kept):
+            i_end = first_slot + kept
+            i = int(first_slot + 1)
+            while i < i_end:
                 value = slot_in[i]
                 j = i - 1
                 while j >= first_slot and slot_in[wp.max(j, 0)] > value:
                     slot_in[j + 1] = slot_in[j]
                     j -= 1
                 slot_in[j + 1] = value
+                i += 1
             rows = int(0)
-            for i in range(layout.world_distance[world], layout.world_distance[world + 1]):
+            i_end = layout.world_distance[world + 1]
+            i = int(layout.world_distance[world])
+            while i < i_end:
                 b = layout.distance_body[i]
                 rows += prepare_distance(layout, p, input, d, out, b, False, base + rows, dt)
                 rows += prepare_distance(layout, p, input, d, out, b, True, base + rows, dt)
+                i += 1
             out.count[world] = rows + kept
             contact_count_out[world] = kept
             truncated_out[world] = found_in[world] - kept
         barrier()
         rows_before = out.count[world] - kept
         if law.weight_mode == BODY_INERTIA or law.weight_mode == DIAG_DELASSUS:
-            for i in range(lane(), kept, wp.block_dim()):
+            i = int(lane())
+            while i < kept:
                 prepare_contact(layout, links, c, law, d, out, base + rows_before + i, slot_in[first_slot + i], dt, y)
+                i += wp.block_dim()
         elif lane() == 0:  # the exact weight needs the world's one scratch column
-            for i in range(kept):
+            i = int(0)
+            while i < kept:
                 prepare_contact(layout, links, c, law, d, out, base + rows_before + i, slot_in[first_slot + i], dt, y)
+                i += 1
         barrier()
         if lane() == 0:
             found_in[world] = 0  # ready for the next step's binning
             list_by_body(layout, out, world)
             widen_rows(layout, out, world)
             count = int(0)
-            for e in range(start, end):
+            e = int(start)
+            while e < end:
                 if t.kind[e] != 0:
                     t.list[start + count] = e
                     count += 1
+                e += 1
             t.count[world] = count
 
     @solver_kernel

@@ -98,12 +98,14 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         free = c.count[world] == 0 and t.count[world] == 0 and row_count(k, world) == 0
 
         broken = scalar(0.0)  # velocities that are not finite
-        for e in range(first + lane(), last, wp.block_dim()):
+        e = int(first + lane())
+        while e < last:
             s.v[e] = scalar(d.v0[e])
             if free and state == 0:
                 s.v[e] = scalar(d.v_star[e])
             if not wp.isfinite(d.v_star[e]) or not wp.isfinite(d.v0[e]):
                 broken += scalar(1.0)
+            e += wp.block_dim()
         broken = block_sum(vec3(broken, scalar(0.0), scalar(0.0)), s.scratch, world)[0]
         barrier()
         if broken > scalar(0.0):
@@ -136,8 +138,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     # the momentum cost and the bilateral rows are one parabola along any direction
                     momentum = vec3()
                     momentum[0] = rows_cost
-                    for e in range(first + lane(), last, wp.block_dim()):
+                    e = int(first + lane())
+                    while e < last:
                         momentum[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
+                        e += wp.block_dim()
                     momentum = block_sum(momentum, s.scratch, world)
                     line.m0 = momentum[0]
                     line.cost = line_value(line, c, t, scalar(0.0), 0)[0]
@@ -158,8 +162,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 ):
                     state = FACTORIZATION_FAILED
                     break
-                for e in range(first + lane(), last, wp.block_dim()):
+                e = int(first + lane())
+                while e < last:
                     s.direction[e] = lscalar(-s.gradient[e])
+                    e += wp.block_dim()
                 barrier()
                 solve(
                     s.H,
@@ -172,8 +178,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     coupled,
                     s.direction,
                 )
-                for e in range(first + lane(), last, wp.block_dim()):
+                e = int(first + lane())
+                while e < last:
                     s.dv[e] = scalar(s.direction[e])
+                    e += wp.block_dim()
                 barrier()
                 multiply(
                     d.A,
@@ -188,8 +196,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 )
                 relative_velocities(layout, d, c, s, world, s.dv, c.dvc, False)
                 slopes = aim_rows(k, world, s.dv)
-                for e in range(first + lane(), last, wp.block_dim()):
+                e = int(first + lane())
+                while e < last:
                     slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * s.dv[e]
+                    e += wp.block_dim()
                 slopes = block_sum(slopes, s.scratch, world)
                 line.m1 = slopes[0]
                 line.m2 = slopes[1]
@@ -203,12 +213,17 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     state = LINE_SEARCH_FAILED
                     break
                 alpha = step.alpha
-                for e in range(first + lane(), last, wp.block_dim()):
+                e = int(first + lane())
+                while e < last:
                     s.v[e] = s.v[e] + alpha * s.dv[e]
                     s.p[e] = s.p[e] + alpha * s.A_dv[e]
+                    e += wp.block_dim()
                 base = world * c.capacity
-                for row in range(base + lane(), base + c.count[world], wp.block_dim()):
+                row_end = base + c.count[world]
+                row = int(base + lane())
+                while row < row_end:
                     c.vc[row] = c.vc[row] + c.dvc[row] * alpha
+                    row += wp.block_dim()
                 advance_rows(k, world, alpha)
                 barrier()
                 line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
@@ -219,13 +234,18 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 # a short step changes the cost little however far the minimum is: it proves nothing
                 if alpha > scalar(0.5) and change < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
                     running = bool(False)
-        for e in range(layout.world_prescribed[world] + lane(), layout.world_prescribed[world + 1], wp.block_dim()):
+        e_end = layout.world_prescribed[world + 1]
+        e = int(layout.world_prescribed[world] + lane())
+        while e < e_end:
             v_out[layout.dof_newton[e]] = d.v0[e]
+            e += wp.block_dim()
         large = vec3()
-        for e in range(first + lane(), last, wp.block_dim()):
+        e = int(first + lane())
+        while e < last:
             v_out[layout.dof_newton[e]] = wp.float64(s.v[e])
             if not (wp.abs(s.v[e]) <= scalar(wp.static(LARGEST_SPEED))):
                 large[0] += scalar(1.0)
+            e += wp.block_dim()
         large = block_sum(large, s.scratch, world)
         if large[0] > scalar(0.0) and state < FREE_MOTION_FAILED:
             state = DIVERGED

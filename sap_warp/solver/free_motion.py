@@ -107,9 +107,11 @@ def make_free_motion_kernel(pose: Types, types: Types):
         if is_floating(link.kind):
             x = wp.vec3d(q[link.q_start], q[link.q_start + 1], q[link.q_start + 2])
         elif link.kind != BALL:
-            for i in range(link.linear):
+            i = int(0)
+            while i < link.linear:
                 a = axis[link.dof + i]
                 x += wp.vec3d(wp.float64(a[0]), wp.float64(a[1]), wp.float64(a[2])) * q[link.q_start + i]
+                i += 1
         r = link.r_PF
         r64 = wp.normalize(wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3])))
         p = link.p_PF
@@ -147,9 +149,11 @@ def make_free_motion_kernel(pose: Types, types: Types):
         if is_floating(kind) or kind == BALL:
             r_WM = r_WF * joint_rotation(link, axis, q)
         else:
-            for i in range(link.linear, link.dof_count):
+            i = int(link.linear)
+            while i < link.dof_count:
                 d.Sw[e + i] = cast(wp.quat_rotate(r_WM, axis[e + i]))
                 r_WM = r_WM * wp.quat_from_axis_angle(axis[e + i], pose.scalar(q[link.q_start + i]))
+                i += 1
         r_WB = wp.normalize(r_WM * link.r_MB)
         arm = wp.quat_rotate(r_WB, link.p_BM)  # from the body origin to M
         p_M = arm  # the reference point o is the root body's origin
@@ -194,7 +198,8 @@ def make_free_motion_kernel(pose: Types, types: Types):
             Vv += u_rel
         else:
             c = cast(p_M)
-            for i in range(link.dof_count):
+            i = int(0)
+            while i < link.dof_count:
                 sw = vec3()
                 sv = vec3()
                 if i < link.linear:
@@ -209,6 +214,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
                 av += (wp.cross(Vw, sv) + wp.cross(Vv, sw)) * rate
                 Vw += sw * rate
                 Vv += sv * rate
+                i += 1
         d.p[b] = p_B
         d.r[b] = r_WB
         d.Vw[b] = Vw
@@ -251,9 +257,12 @@ def make_free_motion_kernel(pose: Types, types: Types):
         n = link.dof_count
         if link.kind == BALL or is_floating(link.kind):
             n = n + 1
-        for i in range(link.q_start, link.q_start + n):
+        i_end = link.q_start + n
+        i = int(link.q_start)
+        while i < i_end:
             if not wp.isfinite(q[i]):
                 count += 1
+            i += 1
         return count
 
     @wp.func
@@ -282,23 +291,37 @@ def make_free_motion_kernel(pose: Types, types: Types):
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
         gravity = gravity_in[layout.world_gravity[world]]
-        for e in range(start + lane(), end, wp.block_dim()):
+        e = int(start + lane())
+        while e < end:
             d.v0[e] = v_in[layout.dof_newton[e]]
-        for e in range(layout.world_prescribed[world] + lane(), layout.world_prescribed[world + 1], wp.block_dim()):
+            e += wp.block_dim()
+        e_end = layout.world_prescribed[world + 1]
+        e = int(layout.world_prescribed[world] + lane())
+        while e < e_end:
             d.v0[e] = v_in[layout.dof_newton[e]]
             d.v_star[e] = scalar(d.v0[e])
+            e += wp.block_dim()
         barrier()
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]
-        for level in range(first_level, last_level):
-            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+        level = int(first_level)
+        while level < last_level:
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
                 b = layout.level_body[i]
                 place_body(links[b], axis, d, b, gravity, q_in)
                 body_dynamics(links[b], d, b, body_f_in)
+                i += wp.block_dim()
             barrier()
-        for up in range(last_level - first_level):
+            level += 1
+        up_end = last_level - first_level
+        up = int(0)
+        while up < up_end:
             level = last_level - 1 - up
-            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
                 b = layout.level_body[i]
                 child = layout.body_child[b]
                 while child >= 0:
@@ -308,8 +331,11 @@ def make_free_motion_kernel(pose: Types, types: Types):
                     d.fw[b] = d.fw[b] + d.fw[child]
                     d.fv[b] = d.fv[b] + d.fv[child]
                     child = layout.body_sibling[child]
+                i += wp.block_dim()
             barrier()
-        for e in range(start + lane(), end, wp.block_dim()):
+            up += 1
+        e = int(start + lane())
+        while e < end:
             b = layout.dof_body[e]
             dof = layout.dof_newton[e]
             sw = d.Sw[e]
@@ -323,6 +349,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
             bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
             d.impulse[e] = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
             d.rhs[e] = d.impulse[e]
+            e += wp.block_dim()
         barrier()
         add_rows(
             d.A,
@@ -338,10 +365,12 @@ def make_free_motion_kernel(pose: Types, types: Types):
             d.column_force,
             0,
         )
-        for e in range(start + lane(), end, wp.block_dim()):
+        e = int(start + lane())
+        while e < end:
             address = layout.dof_entry[e] + e - layout.dof_first[e]
             parameter = layout.dof_parameter[e]
             d.A[address] = d.A[address] + scalar(armature_in[parameter]) + h * scalar(damping_in[parameter])
+            e += wp.block_dim()
         barrier()
         first_entry = layout.world_entry[world]
         copy(d.A, first_entry, d.A_factor, first_entry, layout.world_entry[world + 1] - first_entry)
@@ -368,14 +397,19 @@ def make_free_motion_kernel(pose: Types, types: Types):
                 0,
                 d.rhs,
             )
-        for e in range(start + lane(), end, wp.block_dim()):
+        e = int(start + lane())
+        while e < end:
             d.v_star[e] = scalar(d.v0[e])
             if ok != 0:
                 d.v_star[e] = d.v_star[e] + d.rhs[e]
+            e += wp.block_dim()
         if lane() == 0:
             bad = int(0)
-            for b in range(layout.world_body[world], layout.world_body[world + 1]):
+            b_end = layout.world_body[world + 1]
+            b = int(layout.world_body[world])
+            while b < b_end:
                 bad += bad_coordinates(links[b], q_in)
+                b += 1
             status_out[world] = wp.where(bad != 0, DIVERGED, wp.where(ok != 0, 0, FREE_MOTION_FAILED))
 
     @solver_kernel

@@ -110,8 +110,11 @@ def make_integrate_kernel(state: Types):
                 w[i] = old * v0[iv + i] + new * v1[iv + i]
             store_quat(q_out, iq, turn(load_quat(q, iq), w, h, mode))
         else:
-            for i in range(p.joint_qd_start[joint + 1] - iv):
+            i_end = p.joint_qd_start[joint + 1] - iv
+            i = int(0)
+            while i < i_end:
                 q_out[iq + i] = q[iq + i] + h * (old * v0[iv + i] + new * v1[iv + i])
+                i += 1
 
     @wp.func
     def load3(v: wp.array(dtype=F), i: int) -> vec3:
@@ -142,13 +145,15 @@ def make_integrate_kernel(state: Types):
             r_WM = r_WF * joint_rotation(link, axis, q)
             w_rel = wp.quat_rotate(r_WF, load3(v, iv))
         else:
-            for i in range(link.dof_count):
+            i = int(0)
+            while i < link.dof_count:
                 a = axis[link.dof + i]
                 if i < link.linear:
                     v_rel += wp.quat_rotate(r_WF, a) * scalar(v[iv + i])
                 else:
                     w_rel += wp.quat_rotate(r_WM, a) * scalar(v[iv + i])
                     r_WM = r_WM * wp.quat_from_axis_angle(a, scalar(q[link.q_start + i]))
+                i += 1
         r_WB = wp.normalize(r_WM * link.r_MB)
         arm = wp.quat_rotate(r_WB, link.p_BM)
         p_WB = p_WM - arm
@@ -196,22 +201,38 @@ def make_integrate_kernel(state: Types):
         h = dt
         if status[world] >= FREE_MOTION_FAILED:
             h = F(0.0)
-            for e in range(layout.world_dof[world] + lane(), layout.world_dof[world + 1], wp.block_dim()):
+            e_end = layout.world_dof[world + 1]
+            e = int(layout.world_dof[world] + lane())
+            while e < e_end:
                 v_new[layout.dof_newton[e]] = v_in[layout.dof_newton[e]]
+                e += wp.block_dim()
             barrier()
-        for b in range(layout.world_body[world] + lane(), layout.world_body[world + 1], wp.block_dim()):
+        b_end = layout.world_body[world + 1]
+        b = int(layout.world_body[world] + lane())
+        while b < b_end:
             joint = layout.body_joint[b]
             if h > F(0.0) and layout.body_prescribed[b] == 0:
                 advance_joint(p, joint, h, mode, q_in, v_in, v_new, q_new)
             else:
-                for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
+                i_end = p.joint_q_start[joint + 1]
+                i = int(p.joint_q_start[joint])
+                while i < i_end:
                     q_new[i] = q_in[i]
-            for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
+                    i += 1
+            i_end = p.joint_q_start[joint + 1]
+            i = int(p.joint_q_start[joint])
+            while i < i_end:
                 joint_q_out[i] = scalar(q_new[i])
+                i += 1
             write_joint_velocity(p, public_velocity, joint, q_new, v_new, joint_qd_out)
+            b += wp.block_dim()
         barrier()
-        for level in range(layout.world_level[world], layout.world_level[world + 1]):
-            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+        level_end = layout.world_level[world + 1]
+        level = int(layout.world_level[world])
+        while level < level_end:
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
                 b = layout.level_body[i]
                 place_body(links[b], axis, m, b, q_new, v_new)
                 body = links[b].body
@@ -224,7 +245,9 @@ def make_integrate_kernel(state: Types):
                     twist[k] = wp.float32(v_C[k])
                     twist[k + 3] = wp.float32(w[k])
                 body_qd_out[body] = twist
+                i += wp.block_dim()
             barrier()
+            level += 1
         if world == 0 and lane() == 0:
             time_out[0] = time_out[0] + dt
             frame_out[0] = frame_out[0] + wp.int64(1)

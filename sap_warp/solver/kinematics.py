@@ -123,8 +123,10 @@ def make_pack_kernel(types: Types):
         link.inertia = inertia
         link.inv_inertia = wp.inverse(inertia)
         links_out[b] = link
-        for i in range(link.dof_count):
+        i = int(0)
+        while i < link.dof_count:
             axis_out[link.dof + i] = wp.normalize(to_vec3(p.joint_axis[link.qd_start + i]))
+            i += 1
 
     return pack_links
 
@@ -189,9 +191,11 @@ def make_kinematics(types: Types) -> SimpleNamespace:
     def scalar_joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
         """r_FM of angular axes that follow one another: each is carried by the rotations before it."""
         r = quat(scalar(0.0), scalar(0.0), scalar(0.0), scalar(1.0))
-        for i in range(link.linear, link.dof_count):
+        i = int(link.linear)
+        while i < link.dof_count:
             # rotating about the carried axis on the left is rotating about the original axis on the right
             r = r * wp.quat_from_axis_angle(axis[link.dof + i], scalar(q[link.q_start + i]))
+            i += 1
         return r
 
     @wp.func
@@ -201,8 +205,10 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         if is_floating(link.kind):
             x = vec3(scalar(q[link.q_start]), scalar(q[link.q_start + 1]), scalar(q[link.q_start + 2]))
         elif link.kind != BALL:
-            for i in range(link.linear):
+            i = int(0)
+            while i < link.linear:
                 x += axis[link.dof + i] * scalar(q[link.q_start + i])
+                i += 1
         return x
 
     @wp.func

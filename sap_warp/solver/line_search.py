@@ -81,7 +81,9 @@ def make_line_search(types: Types) -> SimpleNamespace:
         """phi, and for order 1 and 2 also phi' and phi'', at one trial step."""
         total = vec3()
         base = line.world * c.capacity
-        for row in range(base + lane(), base + c.count[line.world], wp.block_dim()):
+        row_end = base + c.count[line.world]
+        row = int(base + lane())
+        while row < row_end:
             d = c.dvc[row]
             r = project(c.vc[row] + d * alpha, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
             if r.mode != 0:
@@ -90,11 +92,15 @@ def make_line_search(types: Types) -> SimpleNamespace:
                     total[1] -= wp.dot(r.gamma, d)
                 if order > 1:
                     total[2] += curvature_along(r, d, c.normal[row], c.Rt[row], c.Rn[row])
-        for i in range(line.first_dof + lane(), line.first_dof + t.count[line.world], wp.block_dim()):
+            row += wp.block_dim()
+        i_end = line.first_dof + t.count[line.world]
+        i = int(line.first_dof + lane())
+        while i < i_end:
             e = t.list[i]
             de = line.dv[e]
             value = evaluate(t, e, line.v[e] + alpha * de, line.h)
             total += vec3(value[0], value[1] * de, value[2] * de * de)
+            i += wp.block_dim()
         total = block_sum(total, line.scratch, line.world)
         return total + vec3(
             line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2), line.m1 + alpha * line.m2, line.m2

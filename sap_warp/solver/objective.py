@@ -117,8 +117,12 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         add: bool,
     ):
         """J v for all rows, stored or added: body velocities from the root down, then the two points of each row."""
-        for level in range(layout.world_level[world], layout.world_level[world + 1]):
-            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+        level_end = layout.world_level[world + 1]
+        level = int(layout.world_level[world])
+        while level < level_end:
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
                 b = layout.level_body[i]
                 if c.body_active[b] != 0:
                     w = vec3()
@@ -128,14 +132,21 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                         w = s.Vw[parent]
                         u = s.Vv[parent]
                     first = layout.body_dof[b]
-                    for e in range(first, first + layout.body_dof_count[b]):
+                    e_end = first + layout.body_dof_count[b]
+                    e = int(first)
+                    while e < e_end:
                         w += column_w(d, e) * v[e]
                         u += column_v(d, e) * v[e]
+                        e += 1
                     s.Vw[b] = w
                     s.Vv[b] = u
+                i += wp.block_dim()
             barrier()
+            level += 1
         base = world * c.capacity
-        for row in range(base + lane(), base + c.count[world], wp.block_dim()):
+        row_end = base + c.count[world]
+        row = int(base + lane())
+        while row < row_end:
             value = vec3()
             if add:
                 value = out[row]
@@ -146,6 +157,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             if a >= 0:
                 value -= s.Vv[a] + wp.cross(s.Vw[a], c.r_a[row])
             out[row] = value
+            row += wp.block_dim()
         barrier()
 
     @wp.func
@@ -154,8 +166,11 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
         base = world * c.capacity
-        for row in range(base + lane(), base + c.count[world], wp.block_dim()):
+        row_end = base + c.count[world]
+        row = int(base + lane())
+        while row < row_end:
             c.dvc[row] = vec3()
+            row += wp.block_dim()
         # the guess is v0, where A (v - v*) is minus free motion's impulse
         multiply(
             d.A,
@@ -168,10 +183,12 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.v,
             s.A_v_star,
         )
-        for e in range(first + lane(), last, wp.block_dim()):
+        e = int(first + lane())
+        while e < last:
             s.p[e] = -scalar(d.impulse[e])
             s.A_v_star[e] = s.A_v_star[e] - s.p[e]
             s.dv[e] = scalar(0.0)
+            e += wp.block_dim()
         relative_velocities(layout, d, c, s, world, s.v, c.vc, True)
 
     @wp.func
@@ -179,7 +196,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         """Wrench that the rows of one body exert on it, about its tree's reference point."""
         fw = vec3()
         fv = vec3()
-        for i in range(c.body_start[b], c.body_start[b] + c.body_count[b]):
+        i_end = c.body_start[b] + c.body_count[b]
+        i = int(c.body_start[b])
+        while i < i_end:
             row = c.body_row[i] // 2
             r = project(c.vc[row], c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
             if r.mode != 0:
@@ -189,6 +208,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 else:
                     fw -= wp.cross(c.r_a[row], r.gamma)
                     fv -= r.gamma
+            i += 1
         s.fw[b] = fw
         s.fv[b] = fv
 
@@ -198,7 +218,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         K_ww = mat33()
         K_wv = mat33()
         K_vv = mat33()
-        for i in range(c.body_start[b], c.body_start[b] + c.body_count[b]):
+        i_end = c.body_start[b] + c.body_count[b]
+        i = int(c.body_start[b])
+        while i < i_end:
             row = c.body_row[i] // 2
             n = c.normal[row]
             r = project(c.vc[row], n, c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
@@ -212,6 +234,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 K_vv += G
                 K_wv += XG
                 K_ww -= XG * X
+            i += 1
         s.K_ww[b] = K_ww
         s.K_wv[b] = K_wv
         s.K_vv[b] = K_vv
@@ -221,9 +244,13 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]
-        for up in range(last_level - first_level):
+        up_end = last_level - first_level
+        up = int(0)
+        while up < up_end:
             level = last_level - 1 - up
-            for i in range(layout.level_start[level] + lane(), layout.level_start[level + 1], wp.block_dim()):
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
                 b = layout.level_body[i]
                 if c.body_active[b] != 0:
                     child = layout.body_child[b]
@@ -242,7 +269,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                                 s.fw[b] = s.fw[b] + s.fw[child]
                                 s.fv[b] = s.fv[b] + s.fv[child]
                             child = layout.body_sibling[child]
+                i += wp.block_dim()
             barrier()
+            up += 1
 
     @wp.func
     def gradient(
@@ -263,7 +292,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         if constrained:
             add_impulses(k, world, first, last, s.impulse)
         norms = vec3()
-        for e in range(first + lane(), last, wp.block_dim()):
+        e = int(first + lane())
+        while e < last:
             b = layout.dof_body[e]
             j = scalar(0.0)
             if constrained:
@@ -277,6 +307,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.impulse[e] = j
             Av = s.p[e] + s.A_v_star[e]
             norms += vec3(g * g, Av * Av, j * j) / diagonal(layout, d, e)
+            e += wp.block_dim()
         return block_sum(norms, s.scratch, world)
 
     @wp.func
@@ -347,7 +378,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         last = layout.world_dof[world + 1]
         coupled = c.coupled[world]
         accumulate(layout, c, s, world, True)
-        for e in range(first + lane(), last, wp.block_dim()):
+        e = int(first + lane())
+        while e < last:
             b = layout.dof_body[e]
             Fw = vec3()
             Fv = vec3()
@@ -358,8 +390,12 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 Fv = wp.transpose(s.K_wv[b]) * w + s.K_vv[b] * u
             store_force(s.column_force, first, last - first, e, Fw, Fv)
             if coupled != 0:  # left of the subtree
-                for i in range(layout.dof_first[e] - c.hessian_first[e]):
+                i_end = layout.dof_first[e] - c.hessian_first[e]
+                i = int(0)
+                while i < i_end:
                     s.H[c.hessian_entry[e] + i] = lscalar(0.0)
+                    i += 1
+            e += wp.block_dim()
         barrier()
         add_rows(
             s.H,
@@ -375,10 +411,13 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.column_force,
             1,
         )
-        for i in range(first + lane(), first + t.count[world], wp.block_dim()):
+        i_end = first + t.count[world]
+        i = int(first + lane())
+        while i < i_end:
             e = t.list[i]
             address = c.hessian_entry[e] + e - c.hessian_first[e]
             s.H[address] = s.H[address] + lscalar(evaluate(t, e, s.v[e], h)[2])
+            i += wp.block_dim()
         barrier()
         if coupled != 0:
             couple_pairs(layout, d, c, s, world)
