@@ -38,9 +38,17 @@ def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
 
     ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of ``body`` and ``dof``,
     the world's first body and dof. Both are 0 where every world has its own entries. To be called before ``flat``.
+    If ``scratch`` also speaks of ``row``, the world's first contact row, that is a third argument.
     """
+    shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch)
+    if any("row" in at for _, at in scratch):
 
-    @wp.func_native("".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch))
+        @wp.func_native(shifts)
+        def window_of_rows(s: wp.ref[struct], body: int, dof: int, row: int): ...
+
+        return window_of_rows
+
+    @wp.func_native(shifts)
     def window(s: wp.ref[struct], body: int, dof: int): ...
 
     return window

@@ -28,7 +28,7 @@ from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_link
 from .layout import Layout, LayoutSizes
 from .motors import Motors
-from .terms.dof import make_dof_terms
+from .terms.dof import PARABOLA, make_dof_terms
 
 
 @functools.cache
@@ -211,12 +211,16 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             list_by_body(layout, out, world)
             widen_rows(layout, out, world)
             count = int(0)
+            total = int(0)
             e = int(start)
             while e < end:
                 if t.kind[e] != 0:
-                    t.list[start + count] = e
-                    count += 1
+                    total += 1
+                    if t.kind[e] != PARABOLA:
+                        t.list[start + count] = e
+                        count += 1
                 e += 1
+            t.total[world] = total
             t.count[world] = count
 
     @solver_kernel
@@ -293,7 +297,7 @@ class SapContactJacobian:
         counts["body_row"] = 2 * worlds * self.capacity
         _allocate(self.data, counts, worlds * self.capacity, device)
         self.terms: Any = make_dof_terms(self.types).DofTerms()
-        _allocate(self.terms, {"count": worlds}, sizes.dof_count, device)
+        _allocate(self.terms, dict.fromkeys(("count", "total"), worlds), sizes.dof_count, device)
         self._arguments = [StructArgument(struct, device) for struct in (self.data, self.terms)]
         self.argument, self.terms_argument = (argument.array for argument in self._arguments)
         self._contact_inputs, self._dof_inputs = StructCache(device), StructCache(device)

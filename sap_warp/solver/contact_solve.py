@@ -22,6 +22,7 @@ from .line_search import SearchOptions, make_line_search
 from .objective import SCRATCH, make_objective, make_solve_data
 from .options import LINE_SEARCHES
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+from .terms.dof import PARABOLA, make_dof_terms
 
 LARGEST_SPEED = 1e15
 """A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
@@ -43,18 +44,51 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     """The kernel of the stage."""
     F = make_objective(dynamics, types, linear, pose)
     FreeMotion, Contacts, Terms, Solve = F.FreeMotion, F.Contacts, F.Terms, F.Solve
-    start_at, relative_velocities, gradient, hessian = F.start_at, F.relative_velocities, F.gradient, F.hessian
+    start_at, gradient, hessian = F.start_at, F.gradient, F.hessian
+    aim_at, advance_contacts = F.aim_at, F.advance_contacts
+    dof_terms = make_dof_terms(types)
+    evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
     multiply, block_sum = F.multiply, F.block_sum
     Rows, row_count, start_rows = F.rows.Rows, F.rows.row_count, F.rows.start_rows
     aim_rows, advance_rows = F.rows.aim_rows, F.rows.advance_rows
     line_search = make_line_search(types)
-    Line, line_value, search = line_search.Line, line_search.line_value, line_search.search
+    Line, search = line_search.Line, line_search.search
     cholesky = make_cholesky(linear)
     factor, solve = cholesky.factor, cholesky.solve
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     flat_layout, flat_motion, flat_contacts = make_flat(Layout), make_flat(FreeMotion), make_flat(Contacts)
     flat_terms, flat_constraints, flat_solve = make_flat(Terms), make_flat(Rows), make_flat(Solve)
     window = make_window(Solve, SCRATCH)
+
+    @wp.func
+    def start_cost(
+        d: wp.ref[FreeMotion],
+        c: wp.ref[Contacts],
+        t: wp.ref[Terms],
+        s: wp.ref[Solve],
+        world: int,
+        first: int,
+        last: int,
+        h: scalar,
+    ) -> vec3:
+        """A lane's share of the cost at the guess: what is a parabola along any direction, and the rest."""
+        total = vec3()
+        e = int(first + lane())
+        while e < last:
+            total[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
+            kind = t.kind[e]
+            if (kind & PARABOLA) != 0:
+                total[0] += evaluate_parabola(t, e, s.v[e], h)[0]
+            if (kind & ~PARABOLA) != 0:
+                total[1] += evaluate_bounded(t, e, s.v[e], h)[0]
+            e += wp.block_dim()
+        base = world * c.capacity
+        row_end = base + c.count[world]
+        row = int(base + lane())
+        while row < row_end:
+            total[1] += s.projection[row].cost
+            row += wp.block_dim()
+        return total
 
     @wp.func
     def solve_world(
@@ -85,7 +119,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         flat_contacts(c)
         flat_terms(t)
         flat_constraints(k)
-        window(s, s.shared * layout.world_body[world], s.shared * layout.world_dof[world])
+        rows = s.shared * world * c.capacity
+        window(s, s.shared * layout.world_body[world], s.shared * layout.world_dof[world], rows)
         flat_solve(s)
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
@@ -95,7 +130,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         iterations = int(0)
         trials = int(0)
         residual = scalar(0.0)
-        free = c.count[world] == 0 and t.count[world] == 0 and row_count(k, world) == 0
+        free = c.count[world] == 0 and t.total[world] == 0 and row_count(k, world) == 0
 
         broken = scalar(0.0)  # velocities that are not finite
         e = int(first + lane())
@@ -118,6 +153,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             line.h = h
             line.v = s.v
             line.dv = s.dv
+            line.rows = s.track
             line.scratch = s.scratch
             rows_cost = start_rows(k, world, s.v)
             running = bool(True)
@@ -135,16 +171,12 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     state = ITERATION_LIMIT
                     break
                 if iterations == 0:  # a start that is optimal needs no cost
-                    # the momentum cost and the bilateral rows are one parabola along any direction
-                    momentum = vec3()
-                    momentum[0] = rows_cost
-                    e = int(first + lane())
-                    while e < last:
-                        momentum[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
-                        e += wp.block_dim()
-                    momentum = block_sum(momentum, s.scratch, world)
-                    line.m0 = momentum[0]
-                    line.cost = line_value(line, c, t, scalar(0.0), 0)[0]
+                    # momentum, bilateral rows and terms without bounds are one parabola along any direction
+                    start = start_cost(d, c, t, s, world, first, last, h)
+                    start[0] = start[0] + rows_cost
+                    start = block_sum(start, s.scratch, world)
+                    line.m0 = start[0]
+                    line.cost = start[0] + start[1]
                 hessian(layout, d, c, t, k, s, world, h)
                 coupled = c.coupled[world]
                 if (
@@ -194,11 +226,15 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     s.dv,
                     s.A_dv,
                 )
-                relative_velocities(layout, d, c, s, world, s.dv, c.dvc, False)
+                aim_at(layout, d, c, s, world)
                 slopes = aim_rows(k, world, s.dv)
                 e = int(first + lane())
                 while e < last:
-                    slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * s.dv[e]
+                    de = s.dv[e]
+                    slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
+                    if (t.kind[e] & PARABOLA) != 0:
+                        value = evaluate_parabola(t, e, s.v[e], h)
+                        slopes += vec3(value[1], value[2] * de, scalar(0.0)) * de
                     e += wp.block_dim()
                 slopes = block_sum(slopes, s.scratch, world)
                 line.m1 = slopes[0]
@@ -213,27 +249,22 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     state = LINE_SEARCH_FAILED
                     break
                 alpha = step.alpha
+                change = wp.abs(step.cost - line.cost)
+                mean = scalar(0.5) * (wp.abs(step.cost) + wp.abs(line.cost))
+                # a short step changes the cost little however far the minimum is: it proves nothing
+                if alpha > scalar(0.5) and change < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
+                    running = bool(False)
                 e = int(first + lane())
                 while e < last:
                     s.v[e] = s.v[e] + alpha * s.dv[e]
                     s.p[e] = s.p[e] + alpha * s.A_dv[e]
                     e += wp.block_dim()
-                base = world * c.capacity
-                row_end = base + c.count[world]
-                row = int(base + lane())
-                while row < row_end:
-                    c.vc[row] = c.vc[row] + c.dvc[row] * alpha
-                    row += wp.block_dim()
+                advance_contacts(c, s, world, alpha, running)
                 advance_rows(k, world, alpha)
                 barrier()
                 line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
-                iterations += 1
-                change = wp.abs(step.cost - line.cost)
-                mean = scalar(0.5) * (wp.abs(step.cost) + wp.abs(line.cost))
                 line.cost = step.cost
-                # a short step changes the cost little however far the minimum is: it proves nothing
-                if alpha > scalar(0.5) and change < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
-                    running = bool(False)
+                iterations += 1
         e_end = layout.world_prescribed[world + 1]
         e = int(layout.world_prescribed[world] + lane())
         while e < e_end:
@@ -317,6 +348,7 @@ class SapContactSolve:
         self.data: Any = make_solve_data(self.types, linear)()
         scratch = Scratch(self.layout, sizes, device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
+        room["row"] = contact_jacobian.capacity * (1 if scratch.shared else sizes.world_count)
         counts = {"H": sizes.hessian_count, "scratch": sizes.world_count * block_dim}
         counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():

@@ -23,7 +23,7 @@ from .contact_rows import make_body_point
 from .free_motion import make_free_motion_data
 from .kinematics import BALL, DISTANCE, FREE, JointParameters, make_kinematics
 from .layout import Layout
-from .terms.dof import DRIVE, FRICTION, LIMIT, MOTOR, SPEED, SPRING, make_dof_terms
+from .terms.dof import DRIVE, FRICTION, LIMIT, MOTOR, PARABOLA, SPEED, make_dof_terms
 from .terms.drive import NEAR_RIGID, make_drive_term
 from .terms.limit import NO_LIMIT
 
@@ -31,6 +31,8 @@ UNLIMITED = 1e9
 """Joint limits at or beyond this are none; Newton writes 1e10 for "no limit"."""
 UNLIMITED_SPEED = 1e6
 """Velocity limits at or beyond this are none: it is Newton's default."""
+UNLIMITED_EFFORT = 1e9
+"""Effort limits at or beyond this are none [N, N m]."""
 
 MODE_POSITION = wp.constant(int(newton.JointTargetMode.POSITION))
 MODE_VELOCITY = wp.constant(int(newton.JointTargetMode.VELOCITY))
@@ -173,6 +175,11 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
         return axis[e - layout.body_dof[b]] * scale
 
     @wp.func
+    def effort_parabola(u0: scalar, g: scalar) -> vec3:
+        """What the effort u0 - g v without a bound adds to the parabola of its dof."""
+        return vec3(wp.where(g > scalar(0.0), u0 * u0 / g, scalar(0.0)), u0, g)
+
+    @wp.func
     def prepare_dof(
         layout: wp.ref[Layout],
         p: wp.ref[JointParameters],
@@ -188,6 +195,7 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
         kind = p.joint_type[layout.body_joint[layout.dof_body[e]]]
         dof = layout.dof_newton[e]
         terms = int(0)
+        parabola = vec3()
         if kind != FREE and kind != DISTANCE:
             h = scalar(h64)
             A_kk = scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
@@ -210,10 +218,15 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                 kd = kd * scale
                 feed_forward = scalar(input.act[dof])
                 if kp > scalar(0.0) or kd > scalar(0.0) or feed_forward != scalar(0.0):
-                    terms = terms | DRIVE
-                    t.drive_u0[e] = kp * error + kd * rate + feed_forward
-                    t.drive_g[e] = h * kp + kd
-                    t.drive_limit[e] = scalar(input.effort_limit[dof])
+                    u0 = kp * error + kd * rate + feed_forward
+                    if input.effort_limit[dof] >= wp.static(UNLIMITED_EFFORT):
+                        parabola += effort_parabola(u0, h * kp + kd)
+                        terms = terms | PARABOLA
+                    else:
+                        terms = terms | DRIVE
+                        t.drive_u0[e] = u0
+                        t.drive_g[e] = h * kp + kd
+                        t.drive_limit[e] = scalar(input.effort_limit[dof])
             if input.has_motors != 0:
                 actuator = input.motor_index[dof]
                 if actuator >= 0:
@@ -224,17 +237,23 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     push = scalar(input.motor_u0[dof]) + scalar(input.motor_gain[dof]) * scalar(ctrl)
                     push -= motor_kp * scalar(q[layout.dof_coord[e]])
                     if motor_kp > scalar(0.0) or motor_kd > scalar(0.0) or push != scalar(0.0):
-                        terms = terms | MOTOR
-                        t.motor_u0[e] = push * motor_scale
-                        t.motor_g[e] = (h * motor_kp + motor_kd) * motor_scale
-                        t.motor_limit[e] = scalar(input.motor_limit[dof])
+                        motor_g = (h * motor_kp + motor_kd) * motor_scale
+                        if input.motor_limit[dof] >= wp.static(UNLIMITED_EFFORT):
+                            parabola += effort_parabola(push * motor_scale, motor_g)
+                            terms = terms | PARABOLA
+                        else:
+                            terms = terms | MOTOR
+                            t.motor_u0[e] = push * motor_scale
+                            t.motor_g[e] = motor_g
+                            t.motor_limit[e] = scalar(input.motor_limit[dof])
             if input.has_springs != 0 and layout.dof_coord[e] >= 0:
                 stiffness = scalar(input.spring_stiffness[dof])
                 if stiffness > scalar(0.0):
                     rest = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
-                    terms = terms | SPRING
-                    t.spring_u0[e] = stiffness * scalar(rest - q[layout.dof_coord[e]])
-                    t.spring_g[e] = h * stiffness
+                    terms = terms | PARABOLA
+                    parabola += effort_parabola(stiffness * scalar(rest - q[layout.dof_coord[e]]), h * stiffness)
+            if (terms & PARABOLA) != 0:
+                t.parabola[e] = parabola
             if input.friction[dof] > 0.0:
                 terms = terms | FRICTION
                 t.friction[e] = h * scalar(input.friction[dof])

@@ -1,7 +1,7 @@
 """The three line searches: how far to go along a Newton direction d.
 
 phi(alpha) = l(v + alpha d) is convex, phi'(0) < 0. `line_value` gives phi, phi' and phi'' at a trial step from the
-contact rows and dof terms alone; the momentum part is a parabola known in advance:
+contact rows and bounded dof terms alone; all the rest is a parabola known in advance:
 
     m(alpha) = m0 + alpha m1 + alpha^2/2 m2
 
@@ -51,9 +51,9 @@ def make_line_search(types: Types) -> SimpleNamespace:
     scalar, vec3 = types.scalar, types.vec3
     Contacts = make_contact_data(types)
     dof_terms = make_dof_terms(types)
-    Terms, evaluate = dof_terms.DofTerms, dof_terms.evaluate
+    Terms, evaluate_bounded = dof_terms.DofTerms, dof_terms.evaluate_bounded
     term = make_contact_term(types)
-    project, curvature_along = term.project, term.curvature_along
+    Track, value_along = term.Track, term.value_along
     block_sum = make_block_sum(vec3)
 
     @wp.struct
@@ -61,13 +61,14 @@ def make_line_search(types: Types) -> SimpleNamespace:
         world: int
         first_dof: int
         h: scalar
-        m0: scalar  # momentum cost at alpha = 0 [J]
+        m0: scalar  # cost of momentum and of whatever else is a parabola, at alpha = 0 [J]
         m1: scalar
         m2: scalar
         cost: scalar  # phi(0)
         slope: scalar  # phi'(0)
         v: wp.array(dtype=scalar)
         dv: wp.array(dtype=scalar)
+        rows: wp.array(dtype=Track)
         scratch: wp.array(dtype=vec3)
 
     @wp.struct
@@ -77,28 +78,21 @@ def make_line_search(types: Types) -> SimpleNamespace:
         iterations: int
 
     @wp.func
-    def line_value(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], alpha: scalar, order: int) -> vec3:
-        """phi, and for order 1 and 2 also phi' and phi'', at one trial step."""
+    def line_value(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], alpha: scalar) -> vec3:
+        """phi, phi' and phi'' at one trial step."""
         total = vec3()
         base = line.world * c.capacity
         row_end = base + c.count[line.world]
         row = int(base + lane())
         while row < row_end:
-            d = c.dvc[row]
-            r = project(c.vc[row] + d * alpha, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
-            if r.mode != 0:
-                total[0] += r.cost
-                if order > 0:
-                    total[1] -= wp.dot(r.gamma, d)
-                if order > 1:
-                    total[2] += curvature_along(r, d, c.normal[row], c.Rt[row], c.Rn[row])
+            total += value_along(line.rows[row], alpha)
             row += wp.block_dim()
         i_end = line.first_dof + t.count[line.world]
         i = int(line.first_dof + lane())
         while i < i_end:
             e = t.list[i]
             de = line.dv[e]
-            value = evaluate(t, e, line.v[e] + alpha * de, line.h)
+            value = evaluate_bounded(t, e, line.v[e] + alpha * de, line.h)
             total += vec3(value[0], value[1] * de, value[2] * de * de)
             i += wp.block_dim()
         total = block_sum(total, line.scratch, line.world)
@@ -119,7 +113,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         )
         while step.iterations < o.max_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            cost = line_value(line, c, t, alpha, 0)[0]
+            cost = line_value(line, c, t, alpha)[0]
             if cost <= bound:
                 step.alpha = alpha
                 step.cost = cost
@@ -138,7 +132,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
             return step
         rho = scalar(o.rho)
         alpha = scalar(1.0) / rho
-        value = line_value(line, c, t, alpha, 1)
+        value = line_value(line, c, t, alpha)
         step.iterations = 1
         slop = scalar(o.slop) * wp.max(scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost)))
         if value[1] <= slop:
@@ -150,7 +144,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         while step.iterations < o.max_iterations:
             alpha *= rho
             step.iterations += 1
-            cost = line_value(line, c, t, alpha, 0)[0]
+            cost = line_value(line, c, t, alpha)[0]
             # near the minimum the decrease asked for drowns in round-off: allow for it
             ok = cost <= line.cost + scalar(o.armijo_c) * alpha * line.slope + slop
             # A smaller step no longer helps: the minimum lies between this candidate and the one before.
@@ -177,10 +171,10 @@ def make_line_search(types: Types) -> SimpleNamespace:
         step.alpha = scalar(1.0)
         if -line.slope <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * wp.abs(line.cost):
             step.iterations = 1
-            step.cost = line_value(line, c, t, scalar(1.0), 0)[0]
+            step.cost = line_value(line, c, t, scalar(1.0))[0]
             return step
         upper = scalar(wp.static(EXACT_MAX_STEP))
-        value = line_value(line, c, t, upper, 2)
+        value = line_value(line, c, t, upper)
         step.iterations = 1
         if value[1] <= scalar(0.0):
             step.alpha = upper
@@ -192,7 +186,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         step.alpha = scalar(-1.0)
         while step.iterations < o.max_iterations:
             step.iterations += 1
-            value = line_value(line, c, t, alpha, 2)
+            value = line_value(line, c, t, alpha)
             if wp.abs(value[1]) <= scalar(wp.static(EXACT_TOLERANCE)) * wp.abs(line.slope):
                 step.alpha = alpha
                 step.cost = value[0]
@@ -209,7 +203,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
             width = wp.abs(trial - alpha)
             if trial == alpha or upper - lower <= scalar(wp.static(EXACT_TOLERANCE)) * upper:
                 step.alpha = trial
-                step.cost = line_value(line, c, t, trial, 0)[0]
+                step.cost = line_value(line, c, t, trial)[0]
                 return step
             alpha = trial
         return step

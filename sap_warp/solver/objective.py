@@ -21,7 +21,7 @@ from .constraint_terms import make_constraint_terms
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
 from .layout import Layout
-from .terms.contact import make_contact_term
+from .terms.contact import SLIDING, make_contact_term
 from .terms.dof import make_dof_terms
 
 
@@ -29,6 +29,8 @@ from .terms.dof import make_dof_terms
 def make_solve_data(types: Types, linear: Types):
     """Struct of the solve's own buffers."""
     scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    term = make_contact_term(types)
+    Projection, Track = term.Projection, term.Track
 
     @wp.struct
     class SolveData:
@@ -42,6 +44,10 @@ def make_solve_data(types: Types, linear: Types):
         dv: wp.array(dtype=scalar)
         A_dv: wp.array(dtype=scalar)
         direction: wp.array(dtype=linear.scalar)
+        term: wp.array(dtype=vec3)  # cost, derivative and curvature of a dof's terms at v, where it has any
+        # by contact row
+        projection: wp.array(dtype=Projection)  # impulse and curvature at v
+        track: wp.array(dtype=Track)  # the row along the Newton direction
         # Hessian rows
         H: wp.array(dtype=linear.scalar)
         column_force: wp.array(dtype=scalar)  # stiffness of the subtree times motion column, six runs for each world
@@ -59,7 +65,8 @@ def make_solve_data(types: Types, linear: Types):
 
 
 SCRATCH = (
-    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction")),
+    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction", "term")),
+    *((name, "row") for name in ("projection", "track")),
     *((name, "body") for name in ("Vw", "Vv", "fw", "fv", "K_ww", "K_wv", "K_vv")),
     ("column_force", "6 * dof"),
 )
@@ -77,7 +84,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     dof_terms = make_dof_terms(types)
     Terms, evaluate = dof_terms.DofTerms, dof_terms.evaluate
     term = make_contact_term(types)
-    project, curvature = term.project, term.curvature
+    Projection, project, track = term.Projection, term.project, term.track
     multiply = make_multiply(dynamics, types)
     columns = make_add_rows(linear, dynamics, types)
     store_force, add_rows = columns.store_force, columns.add_rows
@@ -106,17 +113,15 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
 
     @wp.func
-    def relative_velocities(
+    def body_velocities(
         layout: wp.ref[Layout],
         d: wp.ref[FreeMotion],
         c: wp.ref[Contacts],
         s: wp.ref[Solve],
         world: int,
         v: wp.array(dtype=scalar),
-        out: wp.array(dtype=vec3),
-        add: bool,
     ):
-        """J v for all rows, stored or added: body velocities from the root down, then the two points of each row."""
+        """Spatial velocities at v of all bodies that rows ask for, from the root down."""
         level_end = layout.world_level[world + 1]
         level = int(layout.world_level[world])
         while level < level_end:
@@ -131,9 +136,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                     if parent >= 0:
                         w = s.Vw[parent]
                         u = s.Vv[parent]
-                    first = layout.body_dof[b]
-                    e_end = first + layout.body_dof_count[b]
-                    e = int(first)
+                    e = layout.body_dof[b]
+                    e_end = e + layout.body_dof_count[b]
                     while e < e_end:
                         w += column_w(d, e) * v[e]
                         u += column_v(d, e) * v[e]
@@ -143,34 +147,24 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 i += wp.block_dim()
             barrier()
             level += 1
-        base = world * c.capacity
-        row_end = base + c.count[world]
-        row = int(base + lane())
-        while row < row_end:
-            value = vec3()
-            if add:
-                value = out[row]
-            b = c.body_b[row]
-            if b >= 0:
-                value += s.Vv[b] + wp.cross(s.Vw[b], c.r_b[row])
-            a = c.body_a[row]
-            if a >= 0:
-                value -= s.Vv[a] + wp.cross(s.Vw[a], c.r_a[row])
-            out[row] = value
-            row += wp.block_dim()
-        barrier()
+
+    @wp.func
+    def relative_velocity(c: wp.ref[Contacts], s: wp.ref[Solve], row: int) -> vec3:
+        """J v of one row, from the velocities of its bodies."""
+        value = vec3()
+        b = c.body_b[row]
+        if b >= 0:
+            value = s.Vv[b] + wp.cross(s.Vw[b], c.r_b[row])
+        a = c.body_a[row]
+        if a >= 0:
+            value -= s.Vv[a] + wp.cross(s.Vw[a], c.r_a[row])
+        return value
 
     @wp.func
     def start_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
         """Everything that follows from s.v. Rows hold the prescribed part of their velocity when this begins."""
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
-        base = world * c.capacity
-        row_end = base + c.count[world]
-        row = int(base + lane())
-        while row < row_end:
-            c.dvc[row] = vec3()
-            row += wp.block_dim()
         # the guess is v0, where A (v - v*) is minus free motion's impulse
         multiply(
             d.A,
@@ -185,59 +179,123 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         )
         e = int(first + lane())
         while e < last:
-            s.p[e] = -scalar(d.impulse[e])
-            s.A_v_star[e] = s.A_v_star[e] - s.p[e]
-            s.dv[e] = scalar(0.0)
+            p = -scalar(d.impulse[e])
+            s.p[e] = p
+            s.A_v_star[e] = s.A_v_star[e] - p
             e += wp.block_dim()
-        relative_velocities(layout, d, c, s, world, s.v, c.vc, True)
+        body_velocities(layout, d, c, s, world, s.v)
+        base = world * c.capacity
+        row_end = base + c.count[world]
+        row = int(base + lane())
+        while row < row_end:
+            vc = c.vc[row] + relative_velocity(c, s, row)
+            c.vc[row] = vc
+            s.projection[row] = project(vc, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            row += wp.block_dim()
+        barrier()
+
+    @wp.func
+    def aim_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
+        """What the rows need to know of the direction s.dv."""
+        body_velocities(layout, d, c, s, world, s.dv)
+        base = world * c.capacity
+        row_end = base + c.count[world]
+        row = int(base + lane())
+        while row < row_end:
+            dvc = relative_velocity(c, s, row)
+            c.dvc[row] = dvc
+            s.track[row] = track(c.vc[row], dvc, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            row += wp.block_dim()
+        barrier()
+
+    @wp.func
+    def advance_contacts(c: wp.ref[Contacts], s: wp.ref[Solve], world: int, alpha: scalar, renew: bool):
+        """Move the rows along their direction, and if asked to, see what they do there."""
+        base = world * c.capacity
+        row_end = base + c.count[world]
+        row = int(base + lane())
+        while row < row_end:
+            vc = c.vc[row] + c.dvc[row] * alpha
+            c.vc[row] = vc
+            if renew:
+                s.projection[row] = project(vc, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+            row += wp.block_dim()
 
     @wp.func
     def gather_wrench(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
         """Wrench that the rows of one body exert on it, about its tree's reference point."""
         fw = vec3()
         fv = vec3()
-        i_end = c.body_start[b] + c.body_count[b]
-        i = int(c.body_start[b])
+        i = c.body_start[b]
+        i_end = i + c.body_count[b]
         while i < i_end:
             row = c.body_row[i] // 2
-            r = project(c.vc[row], c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
-            if r.mode != 0:
-                if c.body_row[i] % 2 == 1:
-                    fw += wp.cross(c.r_b[row], r.gamma)
-                    fv += r.gamma
-                else:
-                    fw -= wp.cross(c.r_a[row], r.gamma)
-                    fv -= r.gamma
+            gamma = s.projection[row].gamma
+            if c.body_row[i] % 2 == 1:
+                fw += wp.cross(c.r_b[row], gamma)
+                fv += gamma
+            else:
+                fw -= wp.cross(c.r_a[row], gamma)
+                fv -= gamma
             i += 1
         s.fw[b] = fw
         s.fv[b] = fv
 
+    @wp.struct
+    class Stiffness:
+        """X_a^T G X_b of contact rows, X = (-[r]x, 1): angular, mixed and linear blocks."""
+
+        ww: mat33
+        wv: mat33
+        vw: mat33
+        vv: mat33
+
+    @wp.func
+    def add_direction(K: wp.ref[Stiffness], arm_a: vec3, arm_b: vec3, u: vec3, k: scalar):
+        """Stiffness k along u."""
+        ku = u * k
+        a = wp.cross(arm_a, ku)
+        b = wp.cross(arm_b, u)
+        K.ww += wp.outer(a, b)
+        K.wv += wp.outer(a, u)
+        K.vw += wp.outer(ku, b)
+        K.vv += wp.outer(ku, u)
+
+    @wp.func
+    def add_row_stiffness(K: wp.ref[Stiffness], r: wp.ref[Projection], n: vec3, arm_a: vec3, arm_b: vec3):
+        """Stiffness of one row at the two arms: equal in all directions, and along a few."""
+        k = r.across
+        # -[a]x [b]x = a.b 1 - b a^T
+        ww = wp.outer(arm_b, arm_a) * (-k)
+        spread = k * wp.dot(arm_a, arm_b)
+        for i in range(3):
+            ww[i, i] += spread
+            K.vv[i, i] += k
+        K.ww += ww
+        K.wv += skew(arm_a * k)
+        K.vw -= skew(arm_b * k)
+        add_direction(K, arm_a, arm_b, n, r.along_n)
+        if r.mode == SLIDING:
+            add_direction(K, arm_a, arm_b, r.t, -k)
+            add_direction(K, arm_a, arm_b, r.s, r.along_s)
+
     @wp.func
     def gather_stiffness(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
-        """6x6 stiffness X^T G X of the rows of one body, about its tree's reference point."""
-        K_ww = mat33()
-        K_wv = mat33()
-        K_vv = mat33()
-        i_end = c.body_start[b] + c.body_count[b]
-        i = int(c.body_start[b])
+        """6x6 stiffness of the rows of one body, about its tree's reference point."""
+        K = Stiffness()
+        i = c.body_start[b]
+        i_end = i + c.body_count[b]
         while i < i_end:
             row = c.body_row[i] // 2
-            n = c.normal[row]
-            r = project(c.vc[row], n, c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
-            if r.mode != 0:
+            if s.projection[row].mode != 0:
                 arm = c.r_a[row]
                 if c.body_row[i] % 2 == 1:
                     arm = c.r_b[row]
-                G = curvature(r, n, c.Rt[row], c.Rn[row])
-                X = skew(arm)
-                XG = X * G
-                K_vv += G
-                K_wv += XG
-                K_ww -= XG * X
+                add_row_stiffness(K, s.projection[row], c.normal[row], arm, arm)
             i += 1
-        s.K_ww[b] = K_ww
-        s.K_wv[b] = K_wv
-        s.K_vv[b] = K_vv
+        s.K_ww[b] = K.ww
+        s.K_wv[b] = K.wv
+        s.K_vv[b] = K.vv
 
     @wp.func
     def accumulate(layout: wp.ref[Layout], c: wp.ref[Contacts], s: wp.ref[Solve], world: int, stiffness: bool):
@@ -301,12 +359,14 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             if c.body_active[b] != 0:
                 j += wp.dot(column_w(d, e), s.fw[b]) + wp.dot(column_v(d, e), s.fv[b])
             if t.kind[e] != 0:
-                j -= evaluate(t, e, s.v[e], h)[1]
+                value = evaluate(t, e, s.v[e], h)
+                s.term[e] = value
+                j -= value[1]
             g = s.p[e] - j
             s.gradient[e] = g
             s.impulse[e] = j
             Av = s.p[e] + s.A_v_star[e]
-            norms += vec3(g * g, Av * Av, j * j) / diagonal(layout, d, e)
+            norms += vec3(g * g, Av * Av, j * j) * (scalar(1.0) / diagonal(layout, d, e))
             e += wp.block_dim()
         return block_sum(norms, s.scratch, world)
 
@@ -320,30 +380,19 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             a = c.body_a[row]
             b = c.body_b[row]
             if a >= 0 and b >= 0:
-                P_ww = mat33()
-                P_wv = mat33()
-                P_vw = mat33()
-                P_vv = mat33()
+                K = Stiffness()
                 same = bool(True)
                 while same:
-                    n = c.normal[row]
-                    r = project(c.vc[row], n, c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
-                    if r.mode != 0:
-                        G = curvature(r, n, c.Rt[row], c.Rn[row])
-                        X_a = skew(c.r_a[row])
-                        X_b = skew(c.r_b[row])
-                        P_vv += G
-                        P_wv += X_a * G
-                        P_vw -= G * X_b
-                        P_ww -= X_a * G * X_b
+                    if s.projection[row].mode != 0:
+                        add_row_stiffness(K, s.projection[row], c.normal[row], c.r_a[row], c.r_b[row])
                     row += 1
                     same = bool(False)
                     if row < last:
                         same = c.body_a[row] == a and c.body_b[row] == b
                 j = layout.body_chain[b]
                 while j >= 0:
-                    Fw = P_ww * column_w(d, j) + P_wv * column_v(d, j)
-                    Fv = P_vw * column_w(d, j) + P_vv * column_v(d, j)
+                    Fw = K.ww * column_w(d, j) + K.wv * column_v(d, j)
+                    Fv = K.vw * column_w(d, j) + K.vv * column_v(d, j)
                     i = layout.body_chain[a]
                     turn = int(0)
                     while i >= 0:
@@ -411,13 +460,12 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.column_force,
             1,
         )
-        i_end = first + t.count[world]
-        i = int(first + lane())
-        while i < i_end:
-            e = t.list[i]
-            address = c.hessian_entry[e] + e - c.hessian_first[e]
-            s.H[address] = s.H[address] + lscalar(evaluate(t, e, s.v[e], h)[2])
-            i += wp.block_dim()
+        e = int(first + lane())
+        while e < last:
+            if t.kind[e] != 0:
+                address = c.hessian_entry[e] + e - c.hessian_first[e]
+                s.H[address] = s.H[address] + lscalar(s.term[e][2])
+            e += wp.block_dim()
         barrier()
         if coupled != 0:
             couple_pairs(layout, d, c, s, world)
@@ -429,7 +477,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         Terms=Terms,
         Solve=Solve,
         start_at=start_at,
-        relative_velocities=relative_velocities,
+        aim_at=aim_at,
+        advance_contacts=advance_contacts,
         gradient=gradient,
         hessian=hessian,
         multiply=multiply,

@@ -31,7 +31,7 @@ SLIDING = wp.constant(2)
 @functools.cache
 def make_contact_term(types: Types) -> SimpleNamespace:
     """Device functions of the term for one precision."""
-    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    scalar, vec3 = types.scalar, types.vec3
     eps = wp.constant(scalar(EPSILON))
 
     @wp.struct
@@ -39,59 +39,103 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         mode: int
         gamma: vec3  # impulse on body 1 [N s]
         s: vec3  # sliding: n + mu t
-        t: vec3  # direction of y_t
-        a: scalar  # sliding: curvature along s
-        c: scalar  # sliding: curvature across s in the tangent plane
+        t: vec3  # sliding: direction of y_t
+        # G = across 1 + along_n n n^T, and for sliding also - across t t^T + along_s s s^T
+        across: scalar
+        along_n: scalar
+        along_s: scalar
         cost: scalar  # [J]
+
+    @wp.struct
+    class Track:
+        """A row along a line vc + alpha d: all that its cost depends on are n.vc and the square of vc_t."""
+
+        vn: scalar  # n.vc
+        dn: scalar  # n.d
+        vv: scalar  # vc_t.vc_t
+        vd: scalar  # vc_t.d_t
+        dd: scalar  # d_t.d_t
+        vhat: scalar
+        mu: scalar
+        mobility_n: scalar  # 1/R_n
+        mobility_t: scalar  # 1/R_t
+        mu_hat: scalar
 
     @wp.func
     def project(vc: vec3, n: vec3, vhat: scalar, mu: scalar, Rt: scalar, Rn: scalar) -> Projection:
-        """Impulse, cost and the ingredients of the curvature at relative velocity vc."""
+        """Impulse, cost and curvature at relative velocity vc."""
         r = Projection()
+        mobility_n = scalar(1.0) / Rn
+        mobility_t = scalar(1.0) / Rt
         vn = wp.dot(n, vc)
-        yn = (vhat - vn) / Rn
-        yt = (n * vn - vc) / Rt
-        norm = wp.sqrt(wp.dot(yt, yt) + eps * eps)  # y_r + EPSILON
+        yn = (vhat - vn) * mobility_n
+        yt = (n * vn - vc) * mobility_t
+        yy = wp.dot(yt, yt)
+        norm = wp.sqrt(yy + eps * eps)  # y_r + EPSILON
         yr = norm - eps
-        mu_hat = mu * Rt / Rn
+        mu_hat = mu * Rt * mobility_n
         if mu > scalar(0.0) and yn > scalar(0.0) and yr <= mu * yn:
             r.mode = STICTION
             r.gamma = n * yn + yt
-            r.cost = scalar(0.5) * (Rn * yn * yn + Rt * wp.dot(yt, yt))
+            r.across = mobility_t
+            r.along_n = mobility_n - mobility_t
+            r.cost = scalar(0.5) * (Rn * yn * yn + Rt * yy)
         elif yn > -mu_hat * yr:
             f = scalar(1.0) / (scalar(1.0) + mu * mu_hat)
             gn = f * (yn + mu_hat * yr)
             r.mode = SLIDING
-            r.t = yt / norm
+            r.t = yt * (scalar(1.0) / norm)
             r.s = n + r.t * mu
             r.gamma = r.s * gn
-            r.a = f / Rn
-            r.c = mu * gn / (norm * Rt)
-            r.cost = scalar(0.5) * Rn * gn * gn / f
+            r.across = mu * gn * mobility_t / norm
+            r.along_n = -r.across
+            r.along_s = f * mobility_n
+            r.cost = scalar(0.5) * Rn * gn * (yn + mu_hat * yr)
         return r
 
     @wp.func
-    def curvature_along(r: wp.ref[Projection], d: vec3, n: vec3, Rt: scalar, Rn: scalar) -> scalar:
-        """d^T G d."""
-        dn = wp.dot(n, d)
-        if r.mode == STICTION:
-            return dn * dn / Rn + (wp.dot(d, d) - dn * dn) / Rt
-        if r.mode == SLIDING:
-            ds = wp.dot(r.s, d)
-            dt = wp.dot(r.t, d)
-            return r.a * ds * ds + r.c * (wp.dot(d, d) - dn * dn - dt * dt)
-        return scalar(0.0)
+    def track(vc: vec3, d: vec3, n: vec3, vhat: scalar, mu: scalar, Rt: scalar, Rn: scalar) -> Track:
+        """The row from vc on in direction d."""
+        r = Track()
+        r.vn = wp.dot(n, vc)
+        r.dn = wp.dot(n, d)
+        vt = vc - n * r.vn
+        dt = d - n * r.dn
+        r.vv = wp.dot(vt, vt)
+        r.vd = wp.dot(vt, dt)
+        r.dd = wp.dot(dt, dt)
+        r.vhat = vhat
+        r.mu = mu
+        r.mobility_n = scalar(1.0) / Rn
+        r.mobility_t = scalar(1.0) / Rt
+        r.mu_hat = mu * Rt * r.mobility_n
+        return r
 
     @wp.func
-    def curvature(r: wp.ref[Projection], n: vec3, Rt: scalar, Rn: scalar) -> mat33:
-        """G in world axes."""
-        if r.mode == STICTION:
-            return wp.identity(n=3, dtype=scalar) * (scalar(1.0) / Rt) + wp.outer(n, n) * (
-                scalar(1.0) / Rn - scalar(1.0) / Rt
+    def value_along(r: wp.ref[Track], alpha: scalar) -> vec3:
+        """Cost, slope and curvature in alpha of one row: `project` at vc + alpha d, in scalars."""
+        yn = (r.vhat - (r.vn + alpha * r.dn)) * r.mobility_n
+        rate = (r.vd + alpha * r.dd) * r.mobility_t  # -y_t.d
+        yy = wp.max(r.vv + alpha * (scalar(2.0) * r.vd + alpha * r.dd), scalar(0.0)) * r.mobility_t
+        norm = wp.sqrt(yy * r.mobility_t + eps * eps)
+        yr = norm - eps
+        if r.mu > scalar(0.0) and yn > scalar(0.0) and yr <= r.mu * yn:
+            return vec3(
+                scalar(0.5) * (yn * yn / r.mobility_n + yy),
+                rate - yn * r.dn,
+                r.dn * r.dn * r.mobility_n + r.dd * r.mobility_t,
             )
-        if r.mode == SLIDING:
-            tangent = wp.identity(n=3, dtype=scalar) - wp.outer(n, n) - wp.outer(r.t, r.t)
-            return wp.outer(r.s, r.s) * r.a + tangent * r.c
-        return mat33()
+        push = yn + r.mu_hat * yr
+        if push > scalar(0.0):
+            f = scalar(1.0) / (scalar(1.0) + r.mu * r.mu_hat)
+            gn = f * push
+            dt = -rate / norm  # t.d
+            ds = r.dn + r.mu * dt
+            return vec3(
+                scalar(0.5) * gn * push / r.mobility_n,
+                -gn * ds,
+                f * r.mobility_n * ds * ds + r.mu * gn * r.mobility_t / norm * (r.dd - dt * dt),
+            )
+        return vec3()
 
-    return SimpleNamespace(Projection=Projection, project=project, curvature_along=curvature_along, curvature=curvature)
+    return SimpleNamespace(Projection=Projection, Track=Track, project=project, track=track, value_along=value_along)

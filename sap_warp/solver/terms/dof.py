@@ -1,4 +1,10 @@
-"""All terms of one dof together: drive, motor, passive spring, position limit, speed limit, friction."""
+"""All terms of one dof together: drive, motor, passive spring, position limit, speed limit, friction.
+
+What has no bound, a spring or a drive that may push as hard as it likes, is a parabola in v; all of these are added up
+beforehand. With efforts u_i = a_i - g_i v:
+
+    l = sum h/2 u_i^2/g_i = h/2 (c - 2 a v + g v^2),   a = sum a_i,   g = sum g_i,   c = sum a_i^2/g_i
+"""
 
 import functools
 from types import SimpleNamespace
@@ -14,7 +20,7 @@ DRIVE = wp.constant(1)
 LIMIT = wp.constant(2)
 SPEED = wp.constant(4)
 FRICTION = wp.constant(8)
-SPRING = wp.constant(16)
+PARABOLA = wp.constant(16)
 MOTOR = wp.constant(32)
 
 
@@ -36,8 +42,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         motor_u0: wp.array(dtype=scalar)  # the same of MuJoCo's actuator on the dof
         motor_g: wp.array(dtype=scalar)
         motor_limit: wp.array(dtype=scalar)
-        spring_u0: wp.array(dtype=scalar)  # the same of a passive spring, which has no limit
-        spring_g: wp.array(dtype=scalar)  # h k
+        parabola: wp.array(dtype=vec3)  # c, a and g of the terms without a bound
         limit_lower: wp.array(dtype=scalar)  # vhat of the lower bound [m/s or rad/s]
         limit_upper: wp.array(dtype=scalar)
         limit_R: wp.array(dtype=scalar)
@@ -45,22 +50,27 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         speed_R: wp.array(dtype=scalar)
         friction: wp.array(dtype=scalar)  # h times friction [N s or N m s]
         friction_R: wp.array(dtype=scalar)
-        # dofs that have terms, packed at the start of each world's range
+        # dofs that have terms with bounds, packed at the start of each world's range
         list: wp.array(dtype=wp.int32)
-        count: wp.array(dtype=wp.int32)  # by world
+        count: wp.array(dtype=wp.int32)  # how many of them, by world
+        total: wp.array(dtype=wp.int32)  # dofs with any term, by world
 
     @wp.func
-    def evaluate(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
-        """Cost, derivative and second derivative of all terms of dof e at velocity v."""
+    def evaluate_parabola(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
+        """Cost, derivative and second derivative of the terms of dof e that have no bound."""
+        f = t.parabola[e]
+        slope = f[2] * v - f[1]
+        return vec3(scalar(0.5) * (f[0] + v * (slope - f[1])), slope, f[2]) * h
+
+    @wp.func
+    def evaluate_bounded(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
+        """Cost, derivative and second derivative of the other terms of dof e."""
         kind = t.kind[e]
         total = vec3()
         if (kind & DRIVE) != 0:
             total += drive(v, t.drive_u0[e], t.drive_g[e], t.drive_limit[e], h)
         if (kind & MOTOR) != 0:
             total += drive(v, t.motor_u0[e], t.motor_g[e], t.motor_limit[e], h)
-        if (kind & SPRING) != 0:
-            u = t.spring_u0[e] - t.spring_g[e] * v
-            total += vec3(scalar(0.5) * h * u * u / t.spring_g[e], -h * u, h * t.spring_g[e])
         if (kind & LIMIT) != 0:
             total += position_limit(v, t.limit_lower[e], t.limit_upper[e], t.limit_R[e])
         if (kind & SPEED) != 0:
@@ -69,4 +79,19 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
             total += friction(v, t.friction[e], t.friction_R[e])
         return total
 
-    return SimpleNamespace(DofTerms=DofTerms, evaluate=evaluate)
+    @wp.func
+    def evaluate(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
+        """Cost, derivative and second derivative of all terms of dof e at velocity v."""
+        total = vec3()
+        if (t.kind[e] & PARABOLA) != 0:
+            total = evaluate_parabola(t, e, v, h)
+        if (t.kind[e] & ~PARABOLA) != 0:
+            total += evaluate_bounded(t, e, v, h)
+        return total
+
+    return SimpleNamespace(
+        DofTerms=DofTerms,
+        evaluate=evaluate,
+        evaluate_bounded=evaluate_bounded,
+        evaluate_parabola=evaluate_parabola,
+    )
