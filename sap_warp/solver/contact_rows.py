@@ -36,21 +36,43 @@ IMMOBILE_WEIGHT = 1e-20
 def make_body_point(pose: Types, contact_pose: Types, dynamics: Types) -> SimpleNamespace:
     """Positions of body-fixed points, with poses rounded to ``contact_pose`` precision."""
     FreeMotion = make_free_motion_data(pose, dynamics)
-    T, V, Q = contact_pose.scalar, contact_pose.vec3, contact_pose.quat
+    T, V, Q, M = contact_pose.scalar, contact_pose.vec3, contact_pose.quat, contact_pose.mat33
 
     @wp.func
     def cast(v: wp.vec3d) -> V:
         return V(T(v[0]), T(v[1]), T(v[2]))
 
     @wp.func
+    def body_rotation(d: wp.ref[FreeMotion], b: int) -> M:
+        """R_WB of a body."""
+        r = d.r[b]
+        q = Q(T(r[0]), T(r[1]), T(r[2]), T(r[3]))
+        if wp.static(contact_pose is not pose):  # rounded, so no longer of unit length
+            q = wp.normalize(q)
+        x = q[0] + q[0]
+        y = q[1] + q[1]
+        z = q[2] + q[2]
+        xx = q[0] * x
+        yy = q[1] * y
+        zz = q[2] * z
+        xy = q[0] * y
+        xz = q[0] * z
+        yz = q[1] * z
+        wx = q[3] * x
+        wy = q[3] * y
+        wz = q[3] * z
+        one = T(1.0)
+        return M(
+            one - (yy + zz), xy - wz, xz + wy, xy + wz, one - (xx + zz), yz - wx, xz - wy, yz + wx, one - (xx + yy)
+        )
+
+    @wp.func
     def body_point(d: wp.ref[FreeMotion], b: int, point: wp.vec3d) -> V:
         """Position of a body-fixed point relative to its tree's reference point."""
         p = d.p[b]
-        r = d.r[b]
-        rotation = wp.normalize(Q(T(r[0]), T(r[1]), T(r[2]), T(r[3])))
-        return V(T(p[0]), T(p[1]), T(p[2])) + wp.quat_rotate(rotation, cast(point))
+        return V(T(p[0]), T(p[1]), T(p[2])) + body_rotation(d, b) * cast(point)
 
-    return SimpleNamespace(cast=cast, body_point=body_point)
+    return SimpleNamespace(cast=cast, body_rotation=body_rotation, body_point=body_point)
 
 
 @functools.cache
@@ -60,50 +82,55 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
     Contacts = make_contact_data(types)
     Link = make_link(weight)
     points = make_body_point(pose, contact_pose, dynamics)
-    cast, body_point = points.cast, points.body_point
+    cast, body_rotation = points.cast, points.body_rotation
     to_vec3_64 = make_kinematics(FP64).to_vec3
     scalar, vec3 = types.scalar, types.vec3
     T, V = contact_pose.scalar, contact_pose.vec3
     wscalar, wvec3, wmat33 = weight.scalar, weight.vec3, weight.mat33
 
     @wp.func
-    def moving_body(layout: wp.ref[Layout], c: wp.ref[ContactInput], shape: int) -> int:
+    def shape_owner(layout: wp.ref[Layout], c: wp.ref[ContactInput], shape: int) -> int:
+        """Body of a shape in solver order, or -1."""
         if shape < 0:
-            return NO_BODY
+            return -1
         body = c.shape_body[shape]
         if body < 0:
+            return -1
+        return layout.newton_body[body]
+
+    @wp.func
+    def moving_body(layout: wp.ref[Layout], owner: int) -> int:
+        if owner < 0:
             return NO_BODY
-        b = layout.newton_body[body]
-        return wp.where(layout.body_chain[b] >= 0, b, NO_BODY)
+        return wp.where(layout.body_chain[owner] >= 0, owner, NO_BODY)
 
     @wp.func
-    def shape_point(
-        layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[ContactInput], shape: int, point: wp.vec3d, o: wp.vec3d
-    ) -> V:
-        """Position of a contact point relative to o, the reference point of the shape's tree or of its partner's."""
-        body = int(-1)
-        if shape >= 0:
-            body = c.shape_body[shape]
-        if body >= 0:
-            b = layout.newton_body[body]
-            return body_point(d, b, point) + cast(d.origin[layout.body_root[b]] - o)
-        return cast(point - o)
+    def shape_points(
+        layout: wp.ref[Layout], d: wp.ref[FreeMotion], owner: int, core: wp.vec3d, offset: wp.vec3d, o: wp.vec3d
+    ):
+        """A contact's point on the core of a shape and the one on its surface, relative to o.
+
+        o is the reference point of the shape's tree or of its partner's.
+        """
+        if owner < 0:
+            x = cast(core - o)
+            return x, x + cast(offset)
+        R = body_rotation(d, owner)
+        p = d.p[owner]
+        y = V(T(p[0]), T(p[1]), T(p[2])) + R * cast(core) + cast(d.origin[layout.body_root[owner]] - o)
+        return y, y + R * cast(offset)
 
     @wp.func
-    def prescribed_velocity(
-        layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[ContactInput], shape: int, x: V, o: wp.vec3d
-    ) -> vec3:
-        """Velocity that a kinematic root gives the point o + x of a shape."""
+    def prescribed_velocity(layout: wp.ref[Layout], d: wp.ref[FreeMotion], owner: int, x: V, o: wp.vec3d) -> vec3:
+        """Velocity that a kinematic root gives the point o + x of a body."""
         v = vec3()
-        if shape >= 0:
-            body = c.shape_body[shape]
-            if body >= 0:
-                root = layout.body_root[layout.newton_body[body]]
-                if layout.body_prescribed[root] != 0:
-                    arm = x + cast(o - d.origin[root])
-                    w = vec3(scalar(d.Vw[root][0]), scalar(d.Vw[root][1]), scalar(d.Vw[root][2]))
-                    u = vec3(scalar(d.Vv[root][0]), scalar(d.Vv[root][1]), scalar(d.Vv[root][2]))
-                    v = u + wp.cross(w, vec3(scalar(arm[0]), scalar(arm[1]), scalar(arm[2])))
+        if owner >= 0:
+            root = layout.body_root[owner]
+            if layout.body_prescribed[root] != 0:
+                arm = x + cast(o - d.origin[root])
+                w = vec3(scalar(d.Vw[root][0]), scalar(d.Vw[root][1]), scalar(d.Vw[root][2]))
+                u = vec3(scalar(d.Vv[root][0]), scalar(d.Vv[root][1]), scalar(d.Vv[root][2]))
+                v = u + wp.cross(w, vec3(scalar(arm[0]), scalar(arm[1]), scalar(arm[2])))
         return v
 
     @wp.func
@@ -234,8 +261,10 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
         """Geometry, material and weight of one contact."""
         shape0 = c.shape0[i]
         shape1 = c.shape1[i]
-        a = moving_body(layout, c, shape0)
-        b = moving_body(layout, c, shape1)
+        owner0 = shape_owner(layout, c, shape0)
+        owner1 = shape_owner(layout, c, shape1)
+        a = moving_body(layout, owner0)
+        b = moving_body(layout, owner1)
         # an immobile side is measured about the other side's reference point: differences of near points only
         o_a = wp.vec3d()
         o_b = wp.vec3d()
@@ -248,15 +277,11 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
                 o_a = o_b
         shift = cast(o_b - o_a)
         n = wp.normalize(V(T(c.normal[i][0]), T(c.normal[i][1]), T(c.normal[i][2])))
-        # phi0 is measured between core points less the margins, which hold the radius of round shapes
-        point0 = to_vec3_64(c.point0[i])
-        point1 = to_vec3_64(c.point1[i])
-        core0 = shape_point(layout, d, c, shape0, point0, o_a)
-        core1 = shape_point(layout, d, c, shape1, point1, o_b)
+        # phi0 is measured between core points less the margins, which hold the radius of round shapes; velocities on
+        # the surfaces
+        core0, x0 = shape_points(layout, d, owner0, to_vec3_64(c.point0[i]), to_vec3_64(c.offset0[i]), o_a)
+        core1, x1 = shape_points(layout, d, owner1, to_vec3_64(c.point1[i]), to_vec3_64(c.offset1[i]), o_b)
         phi0 = wp.dot(n, core1 + shift - core0) - T(c.margin0[i]) - T(c.margin1[i])
-        # velocities are measured on the surfaces
-        x0 = shape_point(layout, d, c, shape0, point0 + to_vec3_64(c.offset0[i]), o_a)
-        x1 = shape_point(layout, d, c, shape1, point1 + to_vec3_64(c.offset1[i]), o_b)
         k0 = shape_stiffness(c, law, shape0)
         k1 = shape_stiffness(c, law, shape1)
         if law.point_mode == MIDPOINT:
@@ -265,7 +290,7 @@ def make_prepare_contact(pose: Types, contact_pose: Types, dynamics: Types, weig
             x0 = midpoint
             x1 = midpoint - shift
 
-        moved = prescribed_velocity(layout, d, c, shape1, x1, o_b) - prescribed_velocity(layout, d, c, shape0, x0, o_a)
+        moved = prescribed_velocity(layout, d, owner1, x1, o_b) - prescribed_velocity(layout, d, owner0, x0, o_a)
         if c.has_surface_velocity != 0:  # of shape 1 relative to shape 0, along the surface
             n_c = wp.normalize(vec3(scalar(n[0]), scalar(n[1]), scalar(n[2])))
             glide = c.surface_velocity[i]

@@ -259,27 +259,26 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                 t.friction[e] = h * scalar(input.friction[dof])
                 t.friction_R[e] = scalar(law.sigma) / A_kk
             if kind != BALL:
-                near_rigid = scalar(wp.static(NEAR_RIGID)) / A_kk
                 ke = scalar(input.limit_ke[dof])
                 if ke > scalar(0.0):
                     coordinate = layout.dof_coord[e]
-                    tau = scalar(input.limit_kd[dof]) / ke
                     reach = scalar(2.0) * h * wp.max(wp.abs(scalar(d.v0[e])), wp.abs(scalar(d.v_star[e])))
                     lower = scalar(q[coordinate] - wp.float64(input.limit_lower[dof]))
                     upper = scalar(wp.float64(input.limit_upper[dof]) - q[coordinate])
-                    t.limit_lower[e] = scalar(wp.static(NO_LIMIT))
-                    t.limit_upper[e] = scalar(wp.static(NO_LIMIT))
-                    if lower <= reach and wp.abs(input.limit_lower[dof]) < wp.static(UNLIMITED):
+                    at_lower = lower <= reach and wp.abs(input.limit_lower[dof]) < wp.static(UNLIMITED)
+                    at_upper = upper <= reach and wp.abs(input.limit_upper[dof]) < wp.static(UNLIMITED)
+                    if at_lower or at_upper:
                         terms = terms | LIMIT
-                        t.limit_lower[e] = -lower / (h + tau)
-                    if upper <= reach and wp.abs(input.limit_upper[dof]) < wp.static(UNLIMITED):
-                        terms = terms | LIMIT
-                        t.limit_upper[e] = -upper / (h + tau)
-                    t.limit_R[e] = wp.max(near_rigid, scalar(1.0) / (h * ke * (h + tau)))
+                        time = h + scalar(input.limit_kd[dof]) / ke  # h + tau
+                        none = scalar(wp.static(NO_LIMIT))
+                        t.limit_lower[e] = wp.where(at_lower, -lower / time, none)
+                        t.limit_upper[e] = wp.where(at_upper, -upper / time, none)
+                        near_rigid = scalar(wp.static(NEAR_RIGID)) / A_kk
+                        t.limit_R[e] = wp.max(near_rigid, scalar(1.0) / (h * ke * time))
                 if law.enforce_speed != 0 and input.velocity_limit[dof] < wp.static(UNLIMITED_SPEED):
                     terms = terms | SPEED
                     t.speed[e] = scalar(input.velocity_limit[dof])
-                    t.speed_R[e] = near_rigid
+                    t.speed_R[e] = scalar(wp.static(NEAR_RIGID)) / A_kk
         t.kind[e] = terms
 
     return SimpleNamespace(prepare_dof=prepare_dof, prepare_distance=prepare_distance)
