@@ -42,19 +42,231 @@ _DOT = """
     };
 """
 
-# Column by column: the rows of a column are independent, so the lanes share them; one barrier per column. While rows
-# are subtrees (coupled == 0) the rows of column j are the dofs above j, else every later row that reaches back to j.
+# One lane on the CPU works on panels: up to eight consecutive rows with the same first column, like the dofs of a joint
+# and of the joints below it in a chain. Vectors are compiler extensions of eight entries, whatever the machine has; the
+# empty function allows the compiler to use its longest registers. `by_size` makes a size known to the compiler, so that
+# all loops over the rows of a panel are unrolled. NVRTC does not see any of this.
+_PANELS = """
+    struct Wide { static __attribute__((always_inline, min_vector_width(512))) void allow() {} };
+    Wide::allow();
+    auto by_size = [](int size, auto step) INLINE {
+        switch (size) {
+            case 1: step(1); break;
+            case 2: step(2); break;
+            case 3: step(3); break;
+            case 4: step(4); break;
+            case 5: step(5); break;
+            case 6: step(6); break;
+            case 7: step(7); break;
+            default: step(8);
+        }
+    };
+    auto panel_size = [&](int i) INLINE {
+        const int most = end - i < 8 ? end - i : 8;
+        int w = 1;
+        while (w < most && fst[i + w] == fst[i]) ++w;
+        return w;
+    };
+"""
+
+
+def _one_lane(snippet: str) -> str:
+    """The snippet for one lane on the CPU, with #else for what follows."""
+    text = _PANELS + snippet
+    for word, meaning in {
+        "INLINE": "__attribute__((always_inline))",
+        "NO_UNROLL": '_Pragma("clang loop unroll(disable)")',
+        "UNROLL": '_Pragma("clang loop unroll(full)")',
+    }.items():
+        text = text.replace(word, meaning)
+    return f"#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n{text}#else\n"
+
+
+# Rows of a panel are interleaved in X: substitution takes all of them at once with each entry of an earlier row, and
+# earlier rows of one panel share the loads of X. Then the panel's own corner is factored, entry by entry in registers.
+_FACTOR_PANELS = """
+    typedef T V __attribute__((vector_size(8 * sizeof(T))));
+    typedef T U __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));
+    const int longest = 504;
+    V X[512];  // lane l of X[k] is the entry k of row l, counted from the first column
+    T* P[8];  // row l of the panel, from its corner on
+    unsigned char left[512];  // for each of the last columns, how many more its panel has, and itself
+    T check = 0;  // nan after a pivot that is not positive or not finite
+    auto transpose = [](V* r) INLINE {
+        V s[8], t[8];
+        UNROLL
+        for (int i = 0; i < 4; ++i) {
+            s[i] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+            s[i + 4] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+        }
+        UNROLL
+        for (int i = 0; i < 4; ++i) {
+            t[i] = __builtin_shufflevector(s[2 * i], s[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13);
+            t[i + 4] = __builtin_shufflevector(s[2 * i], s[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+        UNROLL
+        for (int i = 0; i < 4; ++i) {
+            r[i] = __builtin_shufflevector(t[2 * i], t[2 * i + 1], 0, 1, 2, 3, 8, 9, 10, 11);
+            r[i + 4] = __builtin_shufflevector(t[2 * i], t[2 * i + 1], 4, 5, 6, 7, 12, 13, 14, 15);
+        }
+    };
+    for (int i0 = start; i0 < end;) {
+        const int f = fst[i0];
+        const int n = i0 - f;
+        const int width = panel_size(i0);
+        auto gather = [&](int w) INLINE {
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                P[l] = matrix.data + row_adr[i0 + l] + n;
+                left[(i0 + l) & 511] = w - l;
+            }
+            if (n > longest) return;
+            if (w > 3 && n >= 8) {  // the last eight columns may have been taken already
+                for (int k = 0; k < n; k += 8) {
+                    const int b = k + 8 < n ? k : n - 8;
+                    V r[8];
+                    UNROLL
+                    for (int l = 0; l < 8; ++l) r[l] = l < w ? V(*(const U*)(P[l] - n + b)) : V{};
+                    transpose(r);
+                    UNROLL
+                    for (int l = 0; l < 8; ++l) X[b + l] = r[l];
+                }
+            } else {
+                for (int k = 0; k < n; ++k) {
+                    V x = {};
+                    UNROLL
+                    for (int l = 0; l < w; ++l) x[l] = P[l][k - n];
+                    X[k] = x;
+                }
+            }
+        };
+        auto scatter = [&](int w) INLINE {
+            if (w > 3 && n >= 8) {
+                for (int k = 0; k < n; k += 8) {
+                    const int b = k + 8 < n ? k : n - 8;
+                    V r[8];
+                    UNROLL
+                    for (int l = 0; l < 8; ++l) r[l] = X[b + l];
+                    transpose(r);
+                    UNROLL
+                    for (int l = 0; l < w; ++l) *(U*)(P[l] - n + b) = r[l];
+                }
+            } else {
+                for (int k = 0; k < n; ++k) {
+                    const V x = X[k];
+                    UNROLL
+                    for (int l = 0; l < w; ++l) P[l][k - n] = x[l];
+                }
+            }
+        };
+        auto finish = [&](int w) INLINE {
+            if (n > 0) {
+                V a[8];
+                UNROLL
+                for (int c = 0; c < w; ++c) a[c] = V{};
+                NO_UNROLL
+                for (int k = 0; k < n; ++k) {
+                    const V x = X[k];
+                    const T* entry = (const T*)(X + k);
+                    UNROLL
+                    for (int c = 0; c < w; ++c) a[c] += x * entry[c];
+                }
+                scatter(w);
+                UNROLL
+                for (int c = 0; c < w; ++c) {
+                    X[c] = a[c];
+                    UNROLL
+                    for (int l = c; l < w; ++l) P[l][c] -= ((const T*)(X + c))[l];
+                }
+            }
+            T a[8][8];
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                UNROLL
+                for (int c = 0; c <= l; ++c) a[l][c] = P[l][c];
+            }
+            UNROLL
+            for (int c = 0; c < w; ++c) {
+                const T inv = T(1) / sqrt(a[c][c]);
+                check += a[c][c] * inv * T(0);
+                P[c][c] = inv;
+                UNROLL
+                for (int l = c + 1; l < w; ++l) {
+                    a[l][c] *= inv;
+                    P[l][c] = a[l][c];
+                    UNROLL
+                    for (int d = c + 1; d <= l; ++d) a[l][d] -= a[l][c] * a[d][c];
+                }
+            }
+        };
+        by_size(width, gather);
+        if (n > longest) {
+            for (int i = i0; i < i0 + width; ++i) {
+                T* Li = matrix.data + row_adr[i] - f;
+                for (int j = f; j < i; ++j) {
+                    const int m = fst[j] > f ? fst[j] : f;
+                    const T* Lj = matrix.data + row_adr[j] - fst[j];
+                    Li[j] = (Li[j] - dot(Li + m, Lj + m, j - m)) * Lj[j];
+                }
+                const T pivot = Li[i] - dot(Li + f, Li + f, i - f);
+                Li[i] = T(1) / sqrt(pivot);
+                check += pivot * Li[i] * T(0);
+            }
+        } else {
+            int j = f;
+            auto substitute = [&](int g) INLINE {  // g columns from j on with the same first column
+                const int fj = fst[j];
+                V* x = X - f;
+                const T* R[8];
+                V a[8];
+                UNROLL
+                for (int c = 0; c < g; ++c) {
+                    R[c] = matrix.data + row_adr[j + c] - fj;
+                    a[c] = x[j + c];
+                }
+                NO_UNROLL
+                for (int k = fj > f ? fj : f; k < j; ++k) {
+                    const V xk = x[k];
+                    UNROLL
+                    for (int c = 0; c < g; ++c) a[c] -= xk * R[c][k];
+                }
+                UNROLL
+                for (int c = 0; c < g; ++c) {
+                    UNROLL
+                    for (int d = 0; d < c; ++d) a[c] -= a[d] * R[c][j + d];
+                    a[c] *= R[c][j + c];
+                    x[j + c] = a[c];
+                }
+            };
+            while (j < i0) {
+                const int g = left[j & 511];
+                by_size(g, substitute);
+                j += g;
+            }
+            by_size(width, finish);
+        }
+        if (!(check == T(0))) return 0;
+        i0 += width;
+    }
+    return 1;
+"""
+
+# Several lanes go column by column and share the rows of a column, which are independent; one barrier per column. While
+# rows are subtrees (coupled == 0) the rows of column j are the dofs above j, else every later row reaching back to j.
 _FACTOR = (
     """
     typedef SCALAR T;
 """
     + _DOT
     + """
-    const int lane = WP_TILE_THREAD_IDX;
-    const int lanes = WP_TILE_BLOCK_DIM;
     const int* fst = first.data;
     const int* row_adr = adr.data;
     const int end = start + count;
+"""
+    + _one_lane(_FACTOR_PANELS)
+    + """
+    const int lane = WP_TILE_THREAD_IDX;
+    const int lanes = WP_TILE_BLOCK_DIM;
     int ok = 1;
     for (int j = start; j < end; ++j) {
         const int fj = fst[j];
@@ -96,6 +308,7 @@ _FACTOR = (
     }
     WP_TILE_SYNC();
     return ok;
+#endif
 """
 )
 
