@@ -312,32 +312,144 @@ _FACTOR = (
 """
 )
 
-_SOLVE = """
+# Left of a panel's corner eight columns at a time. The last eight columns may overlap those before: their lanes are
+# then left out of the sums, and what is added to their entries is computed before and stored after the others.
+_SUM_LANES = """
+    auto tail_of = [](VECTOR x, int lanes) INLINE {  // x with zeros before its last lanes
+        VECTOR kept;
+        UNROLL
+        for (int l = 0; l < 8; ++l) kept[l] = l < 8 - lanes ? SUM(0) : x[l];
+        return kept;
+    };
+    auto sum_lanes = [](const VECTOR* a) INLINE {  // the sums of eight vectors
+        VECTOR s[4], t[2];
+        UNROLL
+        for (int i = 0; i < 4; ++i)
+            s[i] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], 0, 8, 2, 10, 4, 12, 6, 14)
+                + __builtin_shufflevector(a[2 * i], a[2 * i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+        UNROLL
+        for (int i = 0; i < 2; ++i)
+            t[i] = __builtin_shufflevector(s[2 * i], s[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13)
+                + __builtin_shufflevector(s[2 * i], s[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+        return __builtin_shufflevector(t[0], t[1], 0, 1, 2, 3, 8, 9, 10, 11)
+            + __builtin_shufflevector(t[0], t[1], 4, 5, 6, 7, 12, 13, 14, 15);
+    };
+"""
+
+_SOLVE_PANELS = (
+    """
+    typedef T V __attribute__((vector_size(8 * sizeof(T))));
+    typedef T U __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));
+"""
+    + _SUM_LANES.replace("VECTOR", "V").replace("SUM", "T")
+    + """
+    for (int i = start; i < end;) {
+        const int f = fst[i];
+        const int n = i - f;
+        const int width = panel_size(i);
+        auto forward = [&](int w) INLINE {
+            const T* P[8];
+            T y[8];
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                P[l] = matrix.data + row_adr[i + l] + n;
+                y[l] = v[i + l];
+            }
+            if (n >= 8) {
+                V a[8];
+                const V x = tail_of(*(const U*)(v + i - 8), n & 7);
+                UNROLL
+                for (int l = 0; l < 8; ++l) a[l] = l < w ? x * *(const U*)(P[l] - 8) : V{};
+                NO_UNROLL
+                for (int k = 0; k + 8 <= n; k += 8) {
+                    const V xk = *(const U*)(v + f + k);
+                    UNROLL
+                    for (int l = 0; l < w; ++l) a[l] += xk * *(const U*)(P[l] - n + k);
+                }
+                const V sums = sum_lanes(a);
+                UNROLL
+                for (int l = 0; l < w; ++l) y[l] -= sums[l];
+            } else {
+                NO_UNROLL
+                for (int k = 0; k < n; ++k) {
+                    const T x = v[f + k];
+                    UNROLL
+                    for (int l = 0; l < w; ++l) y[l] -= P[l][k - n] * x;
+                }
+            }
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                UNROLL
+                for (int d = 0; d < l; ++d) y[l] -= P[l][d] * y[d];
+                y[l] *= P[l][l];
+                v[i + l] = y[l];
+            }
+        };
+        by_size(width, forward);
+        i += width;
+    }
+    for (int behind = end; behind > start;) {
+        const int f = fst[behind - 1];
+        const int most = behind - start < 8 ? behind - start : 8;
+        int width = 1;
+        while (width < most && fst[behind - 1 - width] == f) ++width;
+        const int i = behind - width;
+        const int n = i - f;
+        auto backward = [&](int w) INLINE {
+            const T* P[8];
+            T y[8];
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                P[l] = matrix.data + row_adr[i + l] + n;
+                y[l] = v[i + l];
+            }
+            UNROLL
+            for (int l = w - 1; l >= 0; --l) {
+                y[l] *= P[l][l];
+                v[i + l] = y[l];
+                UNROLL
+                for (int d = 0; d < l; ++d) y[d] -= P[l][d] * y[l];
+            }
+            if (n >= 8) {
+                V last = *(const U*)(v + i - 8);
+                UNROLL
+                for (int l = 0; l < w; ++l) last -= *(const U*)(P[l] - 8) * y[l];
+                NO_UNROLL
+                for (int k = 0; k + 8 < n; k += 8) {
+                    V x = *(const U*)(v + f + k);
+                    UNROLL
+                    for (int l = 0; l < w; ++l) x -= *(const U*)(P[l] - n + k) * y[l];
+                    *(U*)(v + f + k) = x;
+                }
+                *(U*)(v + i - 8) = last;
+            } else {
+                NO_UNROLL
+                for (int k = 0; k < n; ++k) {
+                    T x = v[f + k];
+                    UNROLL
+                    for (int l = 0; l < w; ++l) x -= P[l][k - n] * y[l];
+                    v[f + k] = x;
+                }
+            }
+        };
+        by_size(width, backward);
+        behind = i;
+    }
+"""
+)
+
+_SOLVE = (
+    """
     typedef SCALAR T;
-    const int lane = WP_TILE_THREAD_IDX;
-    const int lanes = WP_TILE_BLOCK_DIM;
     const int* fst = first.data;
     const int* row_adr = adr.data;
     const int end = start + count;
     T* v = x.data;
-    if (lanes == 1) {  // along the rows, which are contiguous; the same sums in the same order
-        T* __restrict__ alone = x.data;
-        for (int j = start; j < end; ++j) {
-            const int fj = fst[j];
-            const T* __restrict__ Lj = matrix.data + row_adr[j] - fj;
-            T sum = alone[j];
-            for (int k = fj; k < j; ++k) sum -= Lj[k] * alone[k];
-            alone[j] = sum * Lj[j];
-        }
-        for (int j = end - 1; j >= start; --j) {
-            const int fj = fst[j];
-            const T* __restrict__ Lj = matrix.data + row_adr[j] - fj;
-            const T y = alone[j] * Lj[j];
-            alone[j] = y;
-            for (int k = fj; k < j; ++k) alone[k] -= Lj[k] * y;
-        }
-        return;
-    }
+"""
+    + _one_lane(_SOLVE_PANELS)
+    + """
+    const int lane = WP_TILE_THREAD_IDX;
+    const int lanes = WP_TILE_BLOCK_DIM;
     for (int j = start; j < end; ++j) {
         const T y = v[j] * matrix.data[row_adr[j] + j - fst[j]];
         WP_TILE_SYNC();
@@ -361,16 +473,108 @@ _SOLVE = """
         for (int k = fj + lane; k < j; k += lanes) v[k] -= Lj[k] * y;
         WP_TILE_SYNC();
     }
+#endif
 """
+)
 
-# y = A x with A in packed tree rows. Each entry of y is its own row's product and then one term from each row above, in
-# this order. Lanes gather the terms of an entry; one lane alone goes through the rows, which are contiguous.
+_MULTIPLY_PANELS = (
+    """
+    typedef X V __attribute__((vector_size(8 * sizeof(X))));
+    typedef X U __attribute__((vector_size(8 * sizeof(X)), aligned(sizeof(X))));
+    typedef T W __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));
+"""
+    + _SUM_LANES.replace("VECTOR", "V").replace("SUM", "X")
+    + """
+    for (int i = start; i < end;) {
+        const int f = fst[i];
+        const int n = i - f;
+        const int width = panel_size(i);
+        auto panel = [&](int w) INLINE {
+            const T* P[8];
+            X x[8], sum[8];
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                P[l] = a + row_adr[i + l] + n;
+                x[l] = v[i + l];
+                sum[l] = X(0);
+            }
+            if (n >= 8) {
+                V total[8];
+                V last = *(const U*)(out + i - 8);
+                const V kept = tail_of(*(const U*)(v + i - 8), n & 7);
+                UNROLL
+                for (int l = 0; l < 8; ++l) {
+                    total[l] = V{};
+                    if (l < w) {
+                        const V entries = __builtin_convertvector(*(const W*)(P[l] - 8), V);
+                        total[l] = entries * kept;
+                        last += entries * x[l];
+                    }
+                }
+                NO_UNROLL
+                for (int k = 0; k + 8 <= n; k += 8) {
+                    const V xk = *(const U*)(v + f + k);
+                    V y = *(const U*)(out + f + k);
+                    UNROLL
+                    for (int l = 0; l < w; ++l) {
+                        const V entries = __builtin_convertvector(*(const W*)(P[l] - n + k), V);
+                        total[l] += entries * xk;
+                        y += entries * x[l];
+                    }
+                    *(U*)(out + f + k) = y;
+                }
+                *(U*)(out + i - 8) = last;
+                const V sums = sum_lanes(total);
+                UNROLL
+                for (int l = 0; l < w; ++l) sum[l] = sums[l];
+            } else {
+                NO_UNROLL
+                for (int k = 0; k < n; ++k) {
+                    const X xk = v[f + k];
+                    X y = out[f + k];
+                    UNROLL
+                    for (int l = 0; l < w; ++l) {
+                        const X entry = X(P[l][k - n]);
+                        sum[l] += entry * xk;
+                        y += entry * x[l];
+                    }
+                    out[f + k] = y;
+                }
+            }
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                UNROLL
+                for (int d = 0; d < l; ++d) {
+                    const X entry = X(P[l][d]);
+                    sum[l] += entry * x[d];
+                    sum[d] += entry * x[l];
+                }
+                sum[l] += X(P[l][l]) * x[l];
+            }
+            UNROLL
+            for (int l = 0; l < w; ++l) out[i + l] = sum[l];
+        };
+        by_size(width, panel);
+        i += width;
+    }
+"""
+)
+
+# y = A x with A in packed tree rows. Lanes gather the terms of an entry: its own row's product and one term from each
+# row above. One lane alone goes through the rows, which are contiguous.
 _MULTIPLY = (
     """
     typedef SCALAR_X X;
     typedef SCALAR_M T;
+    const int* fst = first.data;
+    const int* row_adr = adr.data;
+    const int end = start + count;
+    const T* a = matrix.data;
+    const X* __restrict__ v = x.data;
+    X* __restrict__ out = y.data;
 """
-    + _DOT.replace("const T* a, const T* b", "const SCALAR_M* a, const X* b")
+    + _one_lane(_MULTIPLY_PANELS)
+    + _DOT.replace("const T* a, const T* b", "const T* a, const X* b")
     .replace("T s0", "X s0")
     .replace("a[k] * b", "X(a[k]) * b")
     .replace("a[k + ", "X(a[k + ")
@@ -378,28 +582,18 @@ _MULTIPLY = (
     + """
     const int lane = WP_TILE_THREAD_IDX;
     const int lanes = WP_TILE_BLOCK_DIM;
-    const int* fst = first.data;
-    const int* row_adr = adr.data;
-    const int end = start + count;
-    const T* a = matrix.data;
-    const X* __restrict__ v = x.data;
-    X* __restrict__ out = y.data;
     for (int j = start + lane; j < end; j += lanes) {
         const int fj = fst[j];
         const T* Aj = a + row_adr[j] - fj;
         X sum = dot(Aj + fj, v + fj, j + 1 - fj);
-        if (lanes == 1) {
-            const X vj = v[j];
-            for (int k = fj; k < j; ++k) out[k] += X(Aj[k]) * vj;
-        } else {
-            for (int k = above_start.data[j]; k < above_start.data[j + 1]; ++k) {
-                const int i = above.data[k];
-                sum += X(a[row_adr[i] + j - fst[i]]) * v[i];
-            }
+        for (int k = above_start.data[j]; k < above_start.data[j + 1]; ++k) {
+            const int i = above.data[k];
+            sum += X(a[row_adr[i] + j - fst[i]]) * v[i];
         }
         out[j] = sum;
     }
     WP_TILE_SYNC();
+#endif
 """
 )
 
