@@ -355,7 +355,7 @@ def modules():
         "pack links": make_pack_kernel(FP64),
         "free motion, fp32": make_free_motion_kernel(FP32, FP32),
         "free motion, fp64": make_free_motion_kernel(FP64, FP64),
-        "bin contacts": make_bin_kernel(FP32, FP32, FP32),
+        "bin contacts": make_bin_kernel(FP32),
         "contact data, approx32": make_contact_kernel(FP32, FP32, FP32, FP32, FP64),
         "contact data, fp64": make_contact_kernel(FP64, FP64, FP64, FP64, FP64),
         "solve, approx32": make_solve_kernel(FP32, FP64, FP32, FP32),

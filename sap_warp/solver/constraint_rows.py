@@ -169,6 +169,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
 
     @solver_kernel
     def constraint_data(
+        first_world: int,
         layout: wp.array(dtype=Layout),
         d: wp.array(dtype=FreeMotion),
         sources: wp.array(dtype=RowSource),
@@ -177,8 +178,11 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         dt: F,
         k: wp.array(dtype=Rows),
     ):
-        world = wp.tid() // wp.block_dim()
-        for row in range(k[0].world_row[world] + lane(), k[0].world_row[world + 1], wp.block_dim()):
+        world = first_world + wp.tid() // wp.block_dim()
+        row_end = k[0].world_row[world + 1]
+        row = int(k[0].world_row[world] + lane())
+        while row < row_end:
             prepare_row(layout[0], d[0], sources[row], k[0], q_in, free_dofs, row, dt)
+            row += wp.block_dim()
 
     return constraint_data

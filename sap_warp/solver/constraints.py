@@ -13,6 +13,7 @@ from .constraint_data import RowSource, make_constraint_data
 from .constraint_rows import make_constraint_kernel
 from .constraint_sources import Row, constraint_rows
 from .layout import LayoutSizes
+from .parts import Part
 
 
 class SapConstraints:
@@ -81,7 +82,7 @@ class SapConstraints:
             self._sources.assign(wp.array(packed, dtype=RowSource, device=self.model.device))
         return True
 
-    def compute(self, boundary: Any, free_motion: Any, dt: float, block_dim: int) -> None:
+    def compute(self, boundary: Any, free_motion: Any, dt: float, part: Part) -> None:
         """Fill `data` for the state held by ``boundary``."""
         if not self.count:
             return
@@ -89,8 +90,9 @@ class SapConstraints:
             self._kernel = make_constraint_kernel(free_motion.pose_types, free_motion.types, self.types)
         wp.launch(
             self._kernel,
-            dim=self.sizes.world_count * block_dim,
+            dim=part.threads,
             inputs=[
+                part.first,
                 free_motion.layout_argument,
                 free_motion.argument,
                 self._sources,
@@ -99,7 +101,7 @@ class SapConstraints:
                 dt,
             ],
             outputs=[self.argument],
-            block_dim=block_dim,
+            block_dim=part.lanes,
             device=self.model.device,
         )
 

@@ -12,58 +12,54 @@ import warp as wp
 from ..precision import FP64, Types
 from .arguments import make_flat
 from .contact_input import ContactInput
-from .contact_rows import make_body_point
-from .free_motion import make_free_motion_data
 from .kernel import solver_kernel
 from .kinematics import make_kinematics
 from .layout import Layout
 
 
 @functools.cache
-def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
-    """The kernel: ``threads`` threads stride over the contacts there are, not over the buffer's capacity."""
-    FreeMotion = make_free_motion_data(pose, dynamics)
-    body_point = make_body_point(pose, contact_pose, dynamics).body_point
+def make_bin_kernel(state: Types):
+    """The kernel for states of one precision: ``threads`` threads stride over the contacts there are."""
     to_vec3_64 = make_kinematics(FP64).to_vec3
-    flat_layout, flat_input, flat_motion = make_flat(Layout), make_flat(ContactInput), make_flat(FreeMotion)
+    flat_layout, flat_input = make_flat(Layout), make_flat(ContactInput)
 
     @wp.func
     def world_point(
-        layout: wp.ref[Layout], c: wp.ref[ContactInput], d: wp.ref[FreeMotion], shape: int, point: wp.vec3f
+        c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), shape: int, point: wp.vec3f
     ) -> wp.vec3d:
         x = to_vec3_64(point)
         if shape >= 0:
             body = c.shape_body[shape]
             if body >= 0:
-                b = layout.newton_body[body]
-                r = body_point(d, b, x)
-                x = d.origin[layout.body_root[b]] + wp.vec3d(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]))
+                p = wp.transform_get_translation(body_q[body])
+                r = wp.transform_get_rotation(body_q[body])
+                q = wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3]))
+                x = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + wp.quat_rotate(q, x)
         return x
 
     @wp.func
-    def gap(layout: wp.ref[Layout], c: wp.ref[ContactInput], d: wp.ref[FreeMotion], i: int) -> wp.float64:
+    def gap(c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int) -> wp.float64:
         """phi0 of a contact [m]."""
-        x0 = world_point(layout, c, d, c.shape0[i], c.point0[i])
-        x1 = world_point(layout, c, d, c.shape1[i], c.point1[i])
+        x0 = world_point(c, body_q, c.shape0[i], c.point0[i])
+        x1 = world_point(c, body_q, c.shape1[i], c.point1[i])
         return wp.dot(to_vec3_64(c.normal[i]), x1 - x0) - wp.float64(c.margin0[i]) - wp.float64(c.margin1[i])
 
     @wp.func
     def displace_shallowest(
-        layout: wp.ref[Layout],
         c: wp.ref[ContactInput],
-        d: wp.ref[FreeMotion],
+        body_q: wp.array(dtype=state.transform),
         i: int,
         first: int,
         capacity: int,
         slot_out: wp.array(dtype=wp.int32),
     ):
         """Give contact i the slot of the shallowest contact of a full world, if i is deeper."""
-        widest = gap(layout, c, d, i)
+        widest = gap(c, body_q, i)
         place = int(-1)
         slot_end = first + capacity
         slot = int(first)
         while slot < slot_end:
-            other = gap(layout, c, d, slot_out[slot])
+            other = gap(c, body_q, slot_out[slot])
             if other > widest:
                 widest = other
                 place = slot
@@ -86,7 +82,7 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
     def bin_share(
         layout_in: wp.array(dtype=Layout),
         contacts_in: wp.array(dtype=ContactInput),
-        motion_in: wp.array(dtype=FreeMotion),
+        body_q: wp.array(dtype=state.transform),
         thread: int,
         threads: int,
         contact_max: int,
@@ -96,10 +92,8 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
         """One thread's share of the contacts."""
         layout = layout_in[0]
         c = contacts_in[0]
-        d = motion_in[0]
         flat_layout(layout)
         flat_input(c)
-        flat_motion(d)
         capacity = slot_out.shape[0] // found_out.shape[0]
         i_end = wp.min(c.count[0], contact_max)
         i = int(thread)
@@ -110,19 +104,19 @@ def make_bin_kernel(pose: Types, contact_pose: Types, dynamics: Types):
                 if slot < capacity:
                     slot_out[world * capacity + slot] = i
                 elif threads == 1:
-                    displace_shallowest(layout, c, d, i, world * capacity, capacity, slot_out)
+                    displace_shallowest(c, body_q, i, world * capacity, capacity, slot_out)
             i += threads
 
     @solver_kernel
     def bin_contacts(
         layout: wp.array(dtype=Layout),
         contacts: wp.array(dtype=ContactInput),
-        d: wp.array(dtype=FreeMotion),
+        body_q: wp.array(dtype=state.transform),
         contact_max: int,
         threads: int,
         found_out: wp.array(dtype=wp.int32),
         slot_out: wp.array(dtype=wp.int32),
     ):
-        bin_share(layout, contacts, d, wp.tid(), threads, contact_max, found_out, slot_out)
+        bin_share(layout, contacts, body_q, wp.tid(), threads, contact_max, found_out, slot_out)
 
     return bin_contacts

@@ -28,6 +28,7 @@ from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_link
 from .layout import Layout, LayoutSizes
 from .motors import Motors
+from .parts import Part
 from .terms.dof import PARABOLA, make_dof_terms
 
 
@@ -225,6 +226,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @solver_kernel
     def contact_data(
+        first_world: int,
         layout: wp.array(dtype=Layout),
         p: wp.array(dtype=JointParameters),
         links: wp.array(dtype=Link),
@@ -243,7 +245,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         truncated_out: wp.array(dtype=wp.int32),
     ):
         prepare_world(
-            wp.tid() // wp.block_dim(),
+            first_world + wp.tid() // wp.block_dim(),
             layout,
             p,
             links,
@@ -314,40 +316,42 @@ class SapContactJacobian:
         self._law = StructArgument(contact_law(options), device)
         self._links = links.get(weight)[0]
         self._kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
-        self._bin_kernel = make_bin_kernel(free_motion.pose_types, contact_pose, free_motion.types)
         self._empty = newton.Contacts(0, 0, device=device)
+        self._source = self._contact_input(self._empty)
         self._last_count: wp.array | None = None
         self._last_capacity = 0
         self._last_dropped: wp.array | None = None
 
-    def compute(
-        self, boundary: Any, control: Any, contacts: Any, dt: float, block_dim: int, ctrl: wp.array | None = None
-    ) -> None:
-        """Fill `data` and `terms`. ``contacts`` may be None; ``ctrl`` replaces the model's inputs of actuators."""
+    def collect(self, state: Any, contacts: Any) -> None:
+        """Sort what collision detection found at ``state`` by worlds; ``contacts`` may be None."""
         device = self.model.device
         contacts = self._empty if contacts is None else contacts
-        source = self._contact_input(contacts)
         capacity = contacts.rigid_contact_shape0.shape[0]
+        self._source = self._contact_input(contacts)
         self._last_count, self._last_capacity = contacts.rigid_contact_count, capacity
         self._last_dropped = dropped_by_world(contacts)
         if capacity:
             # One thread on the CPU walks just the contacts there are; on CUDA a fixed grid strides over them.
             threads = 1 if device.is_cpu else min(capacity, 1 << 16)
             wp.launch(
-                self._bin_kernel,
+                make_bin_kernel(TYPES[state.precision]),
                 dim=threads,
-                inputs=[self.layout_argument, source, self.free_motion.argument, capacity, threads],
+                inputs=[self.layout_argument, self._source, state.body_q, capacity, threads],
                 outputs=[self._found, self._slot],
                 device=device,
             )
+
+    def compute(self, boundary: Any, control: Any, dt: float, part: Part, ctrl: wp.array | None = None) -> None:
+        """Fill `data` and `terms` from what was collected; ``ctrl`` replaces the model's inputs of actuators."""
         wp.launch(
             self._kernel,
-            dim=self.sizes.world_count * block_dim,
+            dim=part.threads,
             inputs=[
+                part.first,
                 self.layout_argument,
                 self.parameters.array,
                 self._links,
-                source,
+                self._source,
                 self._dof_input(control, ctrl),
                 self._law.array,
                 boundary.joint_q,
@@ -358,8 +362,8 @@ class SapContactJacobian:
                 self._scratch,
             ],
             outputs=[self.argument, self.terms_argument, self.contact_count, self.truncated_count],
-            block_dim=block_dim,
-            device=device,
+            block_dim=part.lanes,
+            device=self.model.device,
         )
 
     def overflow_count(self) -> int:

@@ -21,6 +21,7 @@ from .layout import Layout, LayoutSizes
 from .line_search import SearchOptions, make_line_search
 from .objective import SCRATCH, make_objective, make_solve_data
 from .options import LINE_SEARCHES
+from .parts import Part
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
 from .terms.dof import PARABOLA, make_dof_terms
 
@@ -288,6 +289,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
 
     @solver_kernel
     def newton_solve(
+        first_world: int,
         layout: wp.array(dtype=Layout),
         d: wp.array(dtype=FreeMotion),
         c: wp.array(dtype=Contacts),
@@ -304,7 +306,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         v_out: wp.array(dtype=wp.float64),
     ):
         solve_world(
-            wp.tid() // wp.block_dim(),
+            first_world + wp.tid() // wp.block_dim(),
             layout,
             d,
             c,
@@ -368,12 +370,13 @@ class SapContactSolve:
         )
         self._kernel = make_solve_kernel(free_motion.types, self.types, linear, free_motion.pose_types)
 
-    def solve(self, dt: float, status: wp.array, block_dim: int) -> None:
-        """Minimize the objective of every world; ``status`` is read from free motion and completed."""
+    def solve(self, dt: float, status: wp.array, part: Part) -> None:
+        """Minimize the objective of the worlds of a part; ``status`` is read from free motion and completed."""
         wp.launch(
             self._kernel,
-            dim=self.sizes.world_count * block_dim,
+            dim=part.threads,
             inputs=[
+                part.first,
                 self.layout_argument,
                 self.free_motion.argument,
                 self.contact_jacobian.argument,
@@ -391,7 +394,7 @@ class SapContactSolve:
                 self.residual,
                 self.velocity,
             ],
-            block_dim=block_dim,
+            block_dim=part.lanes,
             device=self.model.device,
         )
 

@@ -24,6 +24,7 @@ from .block import barrier, lane, make_add_rows, make_cholesky, make_copy
 from .kernel import solver_kernel
 from .kinematics import BALL, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
+from .parts import Part
 from .status import DIVERGED, FREE_MOTION_FAILED
 
 
@@ -414,6 +415,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
 
     @solver_kernel
     def free_motion(
+        first_world: int,
         layout: wp.array(dtype=Layout),
         links: wp.array(dtype=Link),
         axis: wp.array(dtype=pose_vec3),
@@ -429,7 +431,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         status_out: wp.array(dtype=wp.int32),
     ):
         move_freely(
-            wp.tid() // wp.block_dim(),
+            first_world + wp.tid() // wp.block_dim(),
             layout,
             links,
             axis,
@@ -473,13 +475,14 @@ class SapFreeMotion:
         self._links = links.get(self.pose_types)
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)
 
-    def compute(self, boundary: Any, dt: float, status: wp.array, block_dim: int) -> None:
+    def compute(self, boundary: Any, dt: float, status: wp.array, part: Part) -> None:
         """Fill `data` for the state held by ``boundary``; a world whose A is not positive definite is marked."""
         model = self.model
         wp.launch(
             self._kernel,
-            dim=self.sizes.world_count * block_dim,
+            dim=part.threads,
             inputs=[
+                part.first,
                 self.layout_argument,
                 *self._links,
                 model.gravity,
@@ -492,7 +495,7 @@ class SapFreeMotion:
                 dt,
             ],
             outputs=[self.argument, status],
-            block_dim=block_dim,
+            block_dim=part.lanes,
             device=model.device,
         )
 

@@ -20,6 +20,7 @@ from .kernel import solver_kernel
 from .kinematics import BALL, JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .options import POSITION_INTEGRATIONS
+from .parts import Part
 from .status import FREE_MOTION_FAILED
 
 MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
@@ -254,6 +255,7 @@ def make_integrate_kernel(state: Types):
 
     @solver_kernel
     def integrate(
+        first_world: int,
         layout: wp.array(dtype=Layout),
         p: wp.array(dtype=JointParameters),
         links: wp.array(dtype=Link),
@@ -275,7 +277,7 @@ def make_integrate_kernel(state: Types):
         frame_out: wp.array(dtype=wp.int64),
     ):
         advance_world(
-            wp.tid() // wp.block_dim(),
+            first_world + wp.tid() // wp.block_dim(),
             layout,
             p,
             links,
@@ -322,15 +324,14 @@ class SapIntegrate:
         self.time = wp.zeros(1, dtype=wp.float64, device=device)
         self.frame = wp.zeros(1, dtype=wp.int64, device=device)
 
-    def write(
-        self, boundary: Any, velocity: wp.array, status: wp.array, state_out: Any, dt: float, block_dim: int
-    ) -> None:
+    def write(self, boundary: Any, velocity: wp.array, status: wp.array, state_out: Any, dt: float, part: Part) -> None:
         """Advance the positions held by ``boundary`` with ``velocity`` and fill ``state_out``."""
         types = TYPES[state_out.precision]
         wp.launch(
             make_integrate_kernel(types),
-            dim=self.sizes.world_count * block_dim,
+            dim=part.threads,
             inputs=[
+                part.first,
                 self.layout_argument,
                 self.parameters.array,
                 *self.links.get(types),
@@ -352,7 +353,7 @@ class SapIntegrate:
                 self.time,
                 self.frame,
             ],
-            block_dim=block_dim,
+            block_dim=part.lanes,
             device=self.model.device,
         )
 

@@ -21,7 +21,7 @@ from .contact_data import make_contact_data
 from .contact_input import ContactLaw, DofInput
 from .contact_rows import make_body_point
 from .free_motion import make_free_motion_data
-from .kinematics import BALL, DISTANCE, FREE, JointParameters, make_kinematics
+from .kinematics import BALL, DISTANCE, FREE, REVOLUTE, JointParameters, make_kinematics
 from .layout import Layout
 from .terms.dof import DRIVE, FRICTION, LIMIT, MOTOR, PARABOLA, SPEED, make_dof_terms
 from .terms.drive import NEAR_RIGID, make_drive_term
@@ -192,13 +192,19 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
         h64: wp.float64,
     ):
         """Drive, limits and friction of one dof."""
-        kind = p.joint_type[layout.body_joint[layout.dof_body[e]]]
+        coordinate = layout.dof_coord[e]
+        kind = REVOLUTE  # or any other joint with scalar coordinates: they are all alike here
+        if coordinate < 0:
+            kind = p.joint_type[layout.body_joint[layout.dof_body[e]]]
         dof = layout.dof_newton[e]
         terms = int(0)
         parabola = vec3()
         if kind != FREE and kind != DISTANCE:
             h = scalar(h64)
             A_kk = scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
+            position = wp.float64(0.0)
+            if coordinate >= 0:
+                position = q[coordinate]
             mode = input.target_mode[dof]
             if mode != MODE_NONE:
                 kp = scalar(0.0)
@@ -233,10 +239,10 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     ctrl = wp.clamp(input.ctrl[actuator], input.motor_low[dof], input.motor_high[dof])
                     motor_kp = scalar(input.motor_kp[dof])
                     motor_kd = scalar(input.motor_kd[dof])
-                    motor_scale = gain_scale(motor_kp, motor_kd, h, A_kk)
                     push = scalar(input.motor_u0[dof]) + scalar(input.motor_gain[dof]) * scalar(ctrl)
-                    push -= motor_kp * scalar(q[layout.dof_coord[e]])
+                    push -= motor_kp * scalar(position)
                     if motor_kp > scalar(0.0) or motor_kd > scalar(0.0) or push != scalar(0.0):
+                        motor_scale = gain_scale(motor_kp, motor_kd, h, A_kk)
                         motor_g = (h * motor_kp + motor_kd) * motor_scale
                         if input.motor_limit[dof] >= wp.static(UNLIMITED_EFFORT):
                             parabola += effort_parabola(push * motor_scale, motor_g)
@@ -246,12 +252,13 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                             t.motor_u0[e] = push * motor_scale
                             t.motor_g[e] = motor_g
                             t.motor_limit[e] = scalar(input.motor_limit[dof])
-            if input.has_springs != 0 and layout.dof_coord[e] >= 0:
+            if input.has_springs != 0 and coordinate >= 0:
                 stiffness = scalar(input.spring_stiffness[dof])
                 if stiffness > scalar(0.0):
                     rest = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
                     terms = terms | PARABOLA
-                    parabola += effort_parabola(stiffness * scalar(rest - q[layout.dof_coord[e]]), h * stiffness)
+                    away = scalar(rest - position)
+                    parabola += vec3(stiffness * away * away / h, stiffness * away, h * stiffness)
             if (terms & PARABOLA) != 0:
                 t.parabola[e] = parabola
             if input.friction[dof] > 0.0:
@@ -261,10 +268,9 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
             if kind != BALL:
                 ke = scalar(input.limit_ke[dof])
                 if ke > scalar(0.0):
-                    coordinate = layout.dof_coord[e]
                     reach = scalar(2.0) * h * wp.max(wp.abs(scalar(d.v0[e])), wp.abs(scalar(d.v_star[e])))
-                    lower = scalar(q[coordinate] - wp.float64(input.limit_lower[dof]))
-                    upper = scalar(wp.float64(input.limit_upper[dof]) - q[coordinate])
+                    lower = scalar(position - wp.float64(input.limit_lower[dof]))
+                    upper = scalar(wp.float64(input.limit_upper[dof]) - position)
                     at_lower = lower <= reach and wp.abs(input.limit_lower[dof]) < wp.static(UNLIMITED)
                     at_upper = upper <= reach and wp.abs(input.limit_upper[dof]) < wp.static(UNLIMITED)
                     if at_lower or at_upper:

@@ -37,6 +37,7 @@ from .kinematics import Links, joint_parameters
 from .layout import build_layout
 from .loop_joints import LoopJoints
 from .options import SapOptions, expand_options
+from .parts import Part, split_worlds
 from .reset import SapReset
 from .status import SolveStatus
 from .support import check_model
@@ -123,6 +124,8 @@ class SolverSAP(SolverBase):
         )
         self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
         self.loop_joints = LoopJoints(self.sap_model, self.free_motion.layout_argument)
+        self._all = Part(0, self.sizes.world_count, self._block_dim)
+        self._parts = split_worlds(self.sizes, self._block_dim, device)
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
@@ -160,16 +163,18 @@ class SolverSAP(SolverBase):
         found = self._contacts(self._resolve_step_contacts(contacts))
         self.validate_observables(observables, found)
         source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
-        inputs, lanes = self._control(control), self._block_dim
+        inputs, ctrl = self._control(control), self._ctrl(control)
         acceleration = BodyAcceleration(observables, source, state_out)
         if self._resolved_collision_frequency_type(self.CollisionSlot.RIGID) == self.CollisionFrequencyType.PRE_INIT:
             self._run_rigid_collision(state_in, dt)
         self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
-        self.free_motion.compute(self.boundary, dt, self._status, lanes)  # A, v*
-        self.contact_jacobian.compute(self.boundary, inputs, found, dt, lanes, self._ctrl(control))  # rows, weights
-        self.constraints.compute(self.boundary, self.free_motion, dt, lanes)  # couplings, welds, loops
-        self.contact_solve.solve(dt, self._status, lanes)  # v = argmin l(v)
-        self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, lanes)
+        self.contact_jacobian.collect(source, found)  # contacts by world
+        for part in self._parts:
+            self.free_motion.compute(self.boundary, dt, self._status, part)  # A, v*
+            self.contact_jacobian.compute(self.boundary, inputs, dt, part, ctrl)  # rows, weights
+            self.constraints.compute(self.boundary, self.free_motion, dt, part)  # couplings, welds, loops
+            self.contact_solve.solve(dt, self._status, part)  # v = argmin l(v)
+            self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, part)
         self.loop_joints.hand_on(self.boundary, target)
         acceleration.finish(target, dt)
         self._last_contacts, self._last_dt = found, dt
@@ -211,7 +216,7 @@ class SolverSAP(SolverBase):
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
         source, inputs = self._state(state, "state"), self._control(control)
         self.boundary.read(source, inputs)
-        self.free_motion.compute(self.boundary, _check_dt(dt), self._status, self._block_dim)
+        self.free_motion.compute(self.boundary, _check_dt(dt), self._status, self._all)
         return self.free_motion
 
     def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
@@ -219,7 +224,8 @@ class SolverSAP(SolverBase):
         found = self._contacts(contacts)
         self.compute_free_motion(state, control, dt)
         inputs, ctrl = self._control(control), self._ctrl(control)
-        self.contact_jacobian.compute(self.boundary, inputs, found, _check_dt(dt), self._block_dim, ctrl)
+        self.contact_jacobian.collect(self._state(state, "state"), found)
+        self.contact_jacobian.compute(self.boundary, inputs, _check_dt(dt), self._all, ctrl)
         return self.contact_jacobian
 
     def contact_forces(self) -> ContactForces:
