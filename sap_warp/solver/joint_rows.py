@@ -175,9 +175,11 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
         return axis[e - layout.body_dof[b]] * scale
 
     @wp.func
-    def effort_parabola(u0: scalar, g: scalar) -> vec3:
-        """What the effort u0 - g v without a bound adds to the parabola of its dof."""
-        return vec3(wp.where(g > scalar(0.0), u0 * u0 / g, scalar(0.0)), u0, g)
+    def rest_cost(u0: scalar, g: scalar) -> scalar:
+        """The c of an effort u0 - g v without a bound."""
+        if g > scalar(0.0):
+            return u0 * u0 / g
+        return scalar(0.0)
 
     @wp.func
     def prepare_dof(
@@ -198,7 +200,10 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
             kind = p.joint_type[layout.body_joint[layout.dof_body[e]]]
         dof = layout.dof_newton[e]
         terms = int(0)
-        parabola = vec3()
+        # three numbers, not a vector: a vector that branches change goes through memory at each of them
+        c = scalar(0.0)
+        a = scalar(0.0)
+        g = scalar(0.0)
         if kind != FREE and kind != DISTANCE:
             h = scalar(h64)
             A_kk = scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
@@ -226,7 +231,9 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                 if kp > scalar(0.0) or kd > scalar(0.0) or feed_forward != scalar(0.0):
                     u0 = kp * error + kd * rate + feed_forward
                     if input.effort_limit[dof] >= wp.static(UNLIMITED_EFFORT):
-                        parabola += effort_parabola(u0, h * kp + kd)
+                        c += rest_cost(u0, h * kp + kd)
+                        a += u0
+                        g += h * kp + kd
                         terms = terms | PARABOLA
                     else:
                         terms = terms | DRIVE
@@ -245,7 +252,9 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                         motor_scale = gain_scale(motor_kp, motor_kd, h, A_kk)
                         motor_g = (h * motor_kp + motor_kd) * motor_scale
                         if input.motor_limit[dof] >= wp.static(UNLIMITED_EFFORT):
-                            parabola += effort_parabola(push * motor_scale, motor_g)
+                            c += rest_cost(push * motor_scale, motor_g)
+                            a += push * motor_scale
+                            g += motor_g
                             terms = terms | PARABOLA
                         else:
                             terms = terms | MOTOR
@@ -258,9 +267,11 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     rest = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
                     terms = terms | PARABOLA
                     away = scalar(rest - position)
-                    parabola += vec3(stiffness * away * away / h, stiffness * away, h * stiffness)
+                    c += stiffness * away * away / h
+                    a += stiffness * away
+                    g += h * stiffness
             if (terms & PARABOLA) != 0:
-                t.parabola[e] = parabola
+                t.parabola[e] = vec3(c, a, g)
             if input.friction[dof] > 0.0:
                 terms = terms | FRICTION
                 t.friction[e] = h * scalar(input.friction[dof])

@@ -229,14 +229,11 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         i = c.body_start[b]
         i_end = i + c.body_count[b]
         while i < i_end:
+            side = c.body_row[i] % 2
             row = c.body_row[i] // 2
-            gamma = s.projection[row].gamma
-            if c.body_row[i] % 2 == 1:
-                fw += wp.cross(c.r_b[row], gamma)
-                fv += gamma
-            else:
-                fw -= wp.cross(c.r_a[row], gamma)
-                fv -= gamma
+            gamma = s.projection[row].gamma * scalar(2 * side - 1)
+            fw += wp.cross(wp.where(side == 1, c.r_b[row], c.r_a[row]), gamma)
+            fv += gamma
             i += 1
         s.fw[b] = fw
         s.fv[b] = fv
@@ -288,9 +285,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         while i < i_end:
             row = c.body_row[i] // 2
             if s.projection[row].mode != 0:
-                arm = c.r_a[row]
-                if c.body_row[i] % 2 == 1:
-                    arm = c.r_b[row]
+                arm = wp.where(c.body_row[i] % 2 == 1, c.r_b[row], c.r_a[row])
                 add_row_stiffness(K, s.projection[row], c.normal[row], arm, arm)
             i += 1
         s.K_ww[b] = K.ww
@@ -430,14 +425,14 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         e = int(first + lane())
         while e < last:
             b = layout.dof_body[e]
-            Fw = vec3()
-            Fv = vec3()
             if c.body_active[b] != 0:
                 w = column_w(d, e)
                 u = column_v(d, e)
                 Fw = s.K_ww[b] * w + s.K_wv[b] * u
                 Fv = wp.transpose(s.K_wv[b]) * w + s.K_vv[b] * u
-            store_force(s.column_force, first, last - first, e, Fw, Fv)
+                store_force(s.column_force, first, last - first, e, Fw, Fv)
+            else:
+                store_force(s.column_force, first, last - first, e, vec3(), vec3())
             if coupled != 0:  # left of the subtree
                 i_end = layout.dof_first[e] - c.hessian_first[e]
                 i = int(0)
