@@ -607,25 +607,80 @@ _COPY = """
     for (int i = lane; i < count; i += lanes) to[i] = T(from[i]);
 """
 
-# Row i gets the products of S_i with the forces of the dofs below it. The six components of the forces lie in six runs,
-# so that the compiler takes four columns at a time; rows are too short for more.
-_ADD_ROWS = """
+# The rows of a panel share the loads of the forces, eight columns at a time; the last eight left of the corner may have
+# been computed already.
+_ADD_ROWS_PANELS = """
+    typedef F V __attribute__((vector_size(8 * sizeof(F))));
+    typedef T TV __attribute__((vector_size(8 * sizeof(T))));
+    typedef X XV __attribute__((vector_size(8 * sizeof(X))));
+    auto motion = [&](int i, int c) INLINE { return F(c < 3 ? Sw.data[i][c] : Sv.data[i][c - 3]); };
+    for (int i = start; i < end;) {
+        const int n = i - fst[i];
+        const int width = panel_size(i);
+        auto panel = [&](int w) INLINE {
+            const X* from[8];  // rows of the panel, from its corner on
+            T* to[8];
+            UNROLL
+            for (int l = 0; l < w; ++l) {
+                from[l] = base.data + adr.data[i + l] + n;
+                to[l] = target.data + target_adr.data[i + l] - target_first.data[i + l] + i;
+            }
+            auto columns = [&](int k, int size, bool corner) INLINE {
+                V force[6];
+                UNROLL
+                for (int c = 0; c < 6; ++c) {
+                    force[c] = V{};
+                    __builtin_memcpy(&force[c], f + i + k + c * count, size * sizeof(F));
+                }
+                UNROLL
+                for (int l = 0; l < w; ++l) {
+                    V sum = force[0] * motion(i + l, 0);
+                    UNROLL
+                    for (int c = 1; c < 6; ++c) sum += force[c] * motion(i + l, c);
+                    TV value = __builtin_convertvector(sum, TV);
+                    const int some = corner ? l + 1 : size;
+                    if (add_base) {
+                        XV before = {};
+                        __builtin_memcpy(&before, from[l] + k, some * sizeof(X));
+                        value += __builtin_convertvector(before, TV);
+                    }
+                    __builtin_memcpy(to[l] + k, &value, some * sizeof(T));
+                }
+            };
+            if (n >= 8) {
+                NO_UNROLL
+                for (int k = -n; k < 0; k += 8) columns(k < -8 ? k : -8, 8, false);
+            } else {
+                NO_UNROLL
+                for (int k = -n; k < 0; ++k) columns(k, 1, false);
+            }
+            columns(0, w, true);
+        };
+        by_size(width, panel);
+        i += width;
+    }
+"""
+
+# Row i gets the products of S_i with the forces of the dofs below it. The six components of the forces lie in six runs.
+_ADD_ROWS = (
+    """
     typedef SCALAR_M T;
     typedef SCALAR_X X;
     typedef SCALAR_F F;
-    const int lane = WP_TILE_THREAD_IDX;
-    const int lanes = WP_TILE_BLOCK_DIM;
+    const int* fst = first.data;
     const int end = start + count;
     const F* __restrict__ f = forces.data + 6 * start - start;
+"""
+    + _one_lane(_ADD_ROWS_PANELS)
+    + """
+    const int lane = WP_TILE_THREAD_IDX;
+    const int lanes = WP_TILE_BLOCK_DIM;
     for (int i = start + lane; i < end; i += lanes) {
-        const int low = first.data[i];
+        const int low = fst[i];
         const X* __restrict__ from = base.data + adr.data[i] - low;
         T* __restrict__ to = target.data + target_adr.data[i] - target_first.data[i];
         const F w0 = F(Sw.data[i][0]), w1 = F(Sw.data[i][1]), w2 = F(Sw.data[i][2]);
         const F u0 = F(Sv.data[i][0]), u1 = F(Sv.data[i][1]), u2 = F(Sv.data[i][2]);
-#if defined(__clang__) && !defined(__CUDA_ARCH__)
-#pragma clang loop vectorize_width(4) interleave_count(1)
-#endif
         for (int k = low; k <= i; ++k) {
             const F s = (w0 * f[k] + w1 * f[k + count] + w2 * f[k + 2 * count])
                 + (u0 * f[k + 3 * count] + u1 * f[k + 4 * count] + u2 * f[k + 5 * count]);
@@ -633,7 +688,9 @@ _ADD_ROWS = """
         }
     }
     WP_TILE_SYNC();
+#endif
 """
+)
 
 
 @functools.cache
