@@ -13,6 +13,7 @@ from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolverSAP, 
 from sap_warp.scene_files import UnknownSceneError
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation.profile import STAGES, profile_stages
+from sap_warp.simulation.shards import run_steps
 from sap_warp.simulation.split import WorldShare
 
 WORLDS = 5
@@ -86,6 +87,22 @@ def test_replayed_steps_equal_launched_ones_bit_by_bit(reference, chunks):
     assert sim.time == pytest.approx(0.6)
     assert sim.statistics.world_steps == 120 * WORLDS
     assert sim.statistics.iterations == reference.statistics.iterations
+
+
+@pytest.mark.parametrize(("worlds", "steps"), [(1, 16), (4, 16), (5, 12), (31, 2), (32, 2), (1000, 2)])
+def test_long_graphs_are_for_few_worlds(worlds, steps):
+    """Always an even number of steps, so that a run ends in the buffer where it began."""
+    assert run_steps(worlds) == steps
+
+
+def test_one_world_alone_replays_runs_pairs_and_single_steps():
+    """The number of steps of each graph is that of the steps it stands for, also with one world."""
+    sim, launched = make_sim(worlds=1), make_sim(worlds=1)
+    sim.step(16 + 4 + 1)
+    for step in range(21):
+        launched.shards[0].launch(step % 2, launched.dt)
+    assert sim.solver.frame_id == sim.step_count == 21
+    np.testing.assert_array_equal(sim.joint_q.flat(), launched.states[1].joint_q.numpy())
 
 
 @pytest.mark.parametrize("last", [1, 2])

@@ -19,6 +19,11 @@ from ..solver import SolverSAP
 from .split import ThreadsError, WorldShare
 from .statistics import StepCounter
 
+RUN_STEPS = 16
+"""Steps of the longest graph on the CPU ..."""
+RUN_WORLD_STEPS = 64
+"""... which are fewer with several worlds, where starting a graph matters less."""
+
 
 class Shard:
     """Some of the worlds, and all that is needed to advance them.
@@ -59,6 +64,8 @@ class Shard:
         self.counter = StepCounter(self.solver)
         self.count = count
         self._compiled = False
+        self._run_steps = run_steps(self.world_count) if model.device.is_cpu else 2
+        self._run: Any = None
         self._pair: Any = None
         self._single: Any = None
 
@@ -92,14 +99,20 @@ class Shard:
             self.solver.reset(state)
         for target, source in zip(kept, saved, strict=True):
             wp.copy(target, source)
-        device = self.model.device
-        with wp.ScopedCapture(device) as capture:
-            self.launch(0, dt)
-            self.launch(1, dt)
-        self._pair = capture.graph
-        with wp.ScopedCapture(device) as capture:
+        self._pair = self._run = self._capture_pairs(1, dt)
+        if self._run_steps > 2:
+            self._run = self._capture_pairs(self._run_steps // 2, dt)
+        with wp.ScopedCapture(self.model.device) as capture:
             self.launch_single(dt)
         self._single = capture.graph
+
+    def _capture_pairs(self, pairs: int, dt: float) -> Any:
+        """Record ``pairs`` times two steps, forth and back between the buffers."""
+        with wp.ScopedCapture(self.model.device) as capture:
+            for _ in range(pairs):
+                self.launch(0, dt)
+                self.launch(1, dt)
+        return capture.graph
 
     def _compile(self, dt: float) -> None:
         """Compile the kernels of collision detection and of the solver beside each other, with nothing to collide."""
@@ -121,15 +134,28 @@ class Shard:
 
     def forget_graphs(self) -> None:
         """Capture anew before the next replay: something that is recorded by value has changed."""
-        self._pair = self._single = None
+        self._run = self._pair = self._single = None
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps; does not wait for the device."""
-        graph, launch = self._pair, wp.capture_launch
-        for _ in range(steps // 2):
-            launch(graph)
-        if steps % 2:
+        launch = wp.capture_launch
+        run, pair = self._run, self._pair
+        runs, rest = divmod(steps, self._run_steps)
+        for _ in range(runs):
+            launch(run)
+        for _ in range(rest // 2):
+            launch(pair)
+        if rest % 2:
             launch(self._single)
+
+
+def run_steps(world_count: int) -> int:
+    """Steps of the longest graph, an even number.
+
+    Starting a graph from Python costs about as much as a launch of it, so a single small world gains a tenth from
+    starting it once for many steps.
+    """
+    return max(2, min(RUN_STEPS, RUN_WORLD_STEPS // world_count // 2 * 2))
 
 
 def _copied_fields(state: SapState) -> list[str]:
