@@ -306,7 +306,8 @@ class Simulation:
         Callbacks run between steps. A world that diverges keeps its last good state and leaves the others alone; see
         `status`.
         """
-        _check_count("n", n, 0)
+        if type(n) is not int or n < 0:
+            _check_count("n", n, 0)
         self.prepare()
         end = self._steps + n
         while self._steps < end:
@@ -314,9 +315,8 @@ class Simulation:
             chunk = self._steps_to_next_event(end)
             self._team.run(lambda shard, chunk=chunk: shard.replay(chunk))  # type: ignore[misc]
             self._steps += chunk
-            for callback in list(self._callbacks):
-                if self._steps % callback.every == 0:
-                    callback.function(self)
+            if self._callbacks:
+                self._run_callbacks()
 
     def synchronize(self) -> None:
         """Wait until all steps are done."""
@@ -513,7 +513,14 @@ class Simulation:
         for shard in self.shards:
             shard.forget_graphs()
 
+    def _run_callbacks(self) -> None:
+        for callback in list(self._callbacks):
+            if self._steps % callback.every == 0:
+                callback.function(self)
+
     def _steps_to_next_event(self, end: int) -> int:
+        if not self._callbacks and self._sequence is None:
+            return end - self._steps
         periods = [callback.every for callback in self._callbacks]
         counts = [end - self._steps, *(period - self._steps % period for period in periods)]
         if self._sequence is not None:
