@@ -1,7 +1,8 @@
 """Collision detection: from body poses and shapes to a bounded buffer of rigid contacts.
 
 It stands on `newton.CollisionPipeline`. This package adds the views that the solver's side of the world speaks
-(`SapCollisionModel`, `SapCollisionState`), what is known about capacity, and launches that suit the CPU.
+(`SapCollisionModel`, `SapCollisionState`), what is known about capacity, launches that suit the CPU, and there a short
+way to the contacts of models that meet only the ground.
 """
 
 from .capacity import ContactCapacityError, sap_estimate_rigid_contact_max

@@ -11,6 +11,15 @@ import warp as wp
 from ..contacts import ContactCapacityError, name_worlds
 from ..model import SapModel
 from .model import SapCollisionModel, newton_model_of
+from .need import (
+    PEAK,
+    PEAK_DROPPED,
+    PEAK_LOST,
+    PEAK_PAIRS,
+    PEAK_TRIANGLES,
+    REDUCTION_LOSS,
+    record_need,
+)
 from .room import ContactRoom
 
 _T = newton.GeoType
@@ -77,33 +86,6 @@ def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
     # a global plane meets every shape, a global shape every plane
     seen = planes_by_world[0] + np.where(world >= 0, planes_by_world[world + 1], planes_by_world[1:].sum())
     return int((size * (NEIGHBOURS // 2 + seen))[solid].sum())
-
-
-LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS, PEAK_LOST = range(8)
-
-
-@wp.kernel(enable_backward=False)
-def record_need(
-    counters_in: wp.array[wp.int32],
-    pair_count_in: wp.array[wp.int32],
-    triangle_count_in: wp.array[wp.int32],
-    capacity: int,
-    written_in: wp.array[wp.int32],
-    room: int,
-    record: wp.array[wp.int32],
-) -> None:
-    """What the collision pass needed, and the largest need so far."""
-    count = counters_in[0]
-    dropped = wp.max(count - capacity, 0)
-    record[wp.static(LAST)] = count
-    record[wp.static(LAST_DROPPED)] = dropped
-    record[wp.static(PEAK)] = wp.max(record[wp.static(PEAK)], count)
-    record[wp.static(PEAK_DROPPED)] = wp.max(record[wp.static(PEAK_DROPPED)], dropped)
-    record[wp.static(PEAK_PAIRS)] = wp.max(record[wp.static(PEAK_PAIRS)], pair_count_in[0])
-    if triangle_count_in.shape[0] > 0:
-        record[wp.static(PEAK_TRIANGLES)] = wp.max(record[wp.static(PEAK_TRIANGLES)], triangle_count_in[0])
-    record[wp.static(REDUCTION_LOSS)] = wp.max(record[wp.static(REDUCTION_LOSS)], counters_in[2])
-    record[wp.static(PEAK_LOST)] = wp.max(record[wp.static(PEAK_LOST)], written_in[0] - room)
 
 
 class CapacityRecord:

@@ -13,9 +13,11 @@ import warp as wp
 
 from ..contacts import SapContacts, newton_contacts_of, set_dropped_by_world
 from ..model import SapModel, check_array
-from .capacity import LAST, LAST_DROPPED, PEAK, CapacityRecord, contact_bound, sap_estimate_rigid_contact_max
+from .capacity import CapacityRecord, contact_bound, sap_estimate_rigid_contact_max
 from .cpu import UnpaddedLaunches
+from .ground import GroundContacts
 from .model import SapCollisionModel, newton_model_of
+from .need import LAST, LAST_DROPPED, PEAK
 from .normals import mend_contact_normals
 from .pairs import (
     UnsupportedPair,
@@ -31,6 +33,8 @@ BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
 """Names of the broad phases: precomputed pairs, sweep and prune, all pairs."""
 
 _UNSUPPORTED_ACTIONS = ("raise", "warn")
+_OPTIONS_OF_PAIRS = {"shape_pairs_filtered", "include_static_kinematic_pairs"}
+"""Options of Newton's pipeline that only say which shapes may meet."""
 
 
 def sap_normalize_broad_phase_mode(mode: Any) -> str:
@@ -84,7 +88,7 @@ class SapCollisionPipeline:
     """
 
     newton_pipeline: newton.CollisionPipeline
-    """The pipeline that does the work."""
+    """The pipeline that does the work, unless `ground` knows all pairs of the model."""
 
     unsupported_pairs: list[UnsupportedPair]
     """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
@@ -135,7 +139,9 @@ class SapCollisionPipeline:
         capacity = _check_capacity(rigid_contact_max)
         expert = _are_expert_instances(broad_phase, narrow_phase)
         mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
-        room = contact_room(capacity, contact_bound(model, _explicit_pairs(model, mode, newton_options)))
+        listed = _explicit_pairs(model, mode, newton_options)
+        room = contact_room(capacity, contact_bound(model, listed))
+        plain = not (expert or deterministic or set(newton_options) - _OPTIONS_OF_PAIRS)
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
         if room > capacity:
@@ -164,6 +170,9 @@ class SapCollisionPipeline:
             else:
                 unpadded.apply()
         self._capacity = CapacityRecord(self.newton_pipeline, strict_capacity, self._room)
+        self._ground: GroundContacts | None = None
+        if plain and listed is not None and GroundContacts.suits(model, listed):
+            self._ground = GroundContacts(model, listed, self.newton_pipeline.include_static_kinematic_pairs)
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -201,6 +210,13 @@ class SapCollisionPipeline:
                 f"rigid_contact_max={self.rigid_contact_max}. Use a buffer from its contacts()."
             )
         view.refresh()
+        if self._ground is not None and buffer.rigid_contact_match_index is None:
+            if buffer.clear_buffers:
+                buffer.clear(bump_generation=False)
+            if self._room is None:
+                set_dropped_by_world(buffer, None)
+            self._ground.find(view.body_q, buffer, self._room, self._capacity.record)
+            return
         written = buffer if self._room is None else self._room.contacts
         with self._launches:
             self.newton_pipeline.collide(view, written, dt=dt)

@@ -85,15 +85,27 @@ class ContactRoom:
         self.peak_dropped = tables.peak_dropped
         self.dropped = wp.zeros(self.bins, dtype=wp.int32, device=device)
 
-    def select(self, body_q: wp.array, buffer: newton.Contacts) -> None:
-        """Fill ``buffer`` with the contacts that stay: one launch on the CPU, six on CUDA, no wait."""
-        source = self._rows.get(row_arrays(self.contacts), ContactRows)
-        target = self._rows.get(row_arrays(buffer), ContactRows)
+    @property
+    def tables(self) -> wp.array:
+        """The `Selection` as an argument of kernels."""
+        return self._tables.array
+
+    def rows(self, buffer: newton.Contacts) -> wp.array:
+        """The `ContactRows` of ``buffer`` as an argument of kernels."""
+        return self._rows.get(row_arrays(buffer), ContactRows)
+
+    def dropped_of(self, buffer: newton.Contacts) -> wp.array:
+        """The array that ``buffer`` carries for the contacts lost by each world; a common one if it brings none."""
         dropped = dropped_by_world(buffer)
         if dropped is None or dropped.shape[0] != self.bins or dropped.device != self.dropped.device:
             dropped = self.dropped
             set_dropped_by_world(buffer, dropped)
-        tables = self._tables.array
+        return dropped
+
+    def select(self, body_q: wp.array, buffer: newton.Contacts) -> None:
+        """Fill ``buffer`` with the contacts that stay: one launch on the CPU, six on CUDA, no wait."""
+        source, target, tables = self.rows(self.contacts), self.rows(buffer), self.tables
+        dropped = self.dropped_of(buffer)
         if self._grid is None:
             self._launch(stages.select_serially, 1, [tables, source, body_q], [target, dropped])
             return

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="valid-type"
 """What one contact is: the arrays of a `newton.Contacts` that a collision pass writes, as kernels see them."""
 
 from typing import Any
@@ -8,24 +9,27 @@ import warp as wp
 
 @wp.struct
 class ContactRows:
-    """The arrays of one buffer, by reference. Optional ones are empty if the buffer has none."""
+    """The arrays of one buffer, by reference. Optional ones are empty if the buffer has none.
 
-    counters: wp.array[wp.int32]  # rigid contacts found, soft contacts, flag of lost candidates
-    generation: wp.array[wp.int32]
-    shape0: wp.array[wp.int32]
-    shape1: wp.array[wp.int32]
-    point0: wp.array[wp.vec3f]
-    point1: wp.array[wp.vec3f]
-    offset0: wp.array[wp.vec3f]
-    offset1: wp.array[wp.vec3f]
-    normal: wp.array[wp.vec3f]
-    margin0: wp.array[wp.float32]
-    margin1: wp.array[wp.float32]
-    tids: wp.array[wp.int32]
-    stiffness: wp.array[wp.float32]
-    damping: wp.array[wp.float32]
-    friction: wp.array[wp.float32]
-    surface_velocity: wp.array[wp.vec3f]
+    Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for.
+    """
+
+    counters: wp.array(dtype=wp.int32)  # rigid contacts found, soft contacts, flag of lost candidates
+    generation: wp.array(dtype=wp.int32)
+    shape0: wp.array(dtype=wp.int32)
+    shape1: wp.array(dtype=wp.int32)
+    point0: wp.array(dtype=wp.vec3f)
+    point1: wp.array(dtype=wp.vec3f)
+    offset0: wp.array(dtype=wp.vec3f)
+    offset1: wp.array(dtype=wp.vec3f)
+    normal: wp.array(dtype=wp.vec3f)
+    margin0: wp.array(dtype=wp.float32)
+    margin1: wp.array(dtype=wp.float32)
+    tids: wp.array(dtype=wp.int32)
+    stiffness: wp.array(dtype=wp.float32)
+    damping: wp.array(dtype=wp.float32)
+    friction: wp.array(dtype=wp.float32)
+    surface_velocity: wp.array(dtype=wp.vec3f)
 
 
 _OWN_NAMES = {"counters": "contact_counters", "generation": "contact_generation"}
@@ -35,6 +39,12 @@ def row_arrays(contacts: newton.Contacts) -> dict[str, wp.array | None]:
     """The arrays of ``contacts`` by field of `ContactRows`; None where the buffer has none."""
     struct: Any = ContactRows
     return {name: getattr(contacts, _OWN_NAMES.get(name, f"rigid_contact_{name}")) for name in struct.vars}
+
+
+@wp.func
+def next_generation(generation: int) -> int:
+    """Newton's counter of passes: it wraps to zero and never shows its reserved -1."""
+    return wp.where(generation == 2147483647, 0, generation + 1)
 
 
 @wp.func

@@ -16,7 +16,7 @@ another in a single launch; on CUDA each is a launch.
 import warp as wp
 
 from ..solver.block import barrier, lane, make_block_sum
-from .rows import ContactRows, copy_row, take_out_row
+from .rows import ContactRows, copy_row, next_generation, take_out_row
 
 ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))
 """Threshold of a world that keeps all of its contacts."""
@@ -268,8 +268,24 @@ def write_rows(
         target.counters[0] = found
         target.counters[1] = 0
         target.counters[2] = source.counters[2]
-        # Newton's counter of passes wraps to zero and never shows its reserved -1
-        target.generation[0] = wp.where(target.generation[0] == 2147483647, 0, target.generation[0] + 1)
+        target.generation[0] = next_generation(target.generation[0])
+
+
+@wp.func
+def select_all(
+    s: wp.ref[Selection],
+    source: wp.ref[ContactRows],
+    body_q: wp.array[wp.transformf],
+    target: wp.ref[ContactRows],
+    dropped_out: wp.array[wp.int32],
+) -> None:
+    """All stages, for a single thread."""
+    count_by_bin(s, source, body_q, 0, 1)
+    share_room(s, source, dropped_out)
+    list_crowded(s, source, 0, 1)
+    find_limits(s, source, 0, 1)
+    count_chunk(s, source, 0, 1)
+    write_rows(s, source, 0, 1, 1, target)
 
 
 @wp.kernel(enable_backward=False)
@@ -281,12 +297,7 @@ def select_serially(
     dropped_out: wp.array[wp.int32],
 ) -> None:
     """All stages, for a single thread."""
-    count_by_bin(selection[0], source[0], body_q, 0, 1)
-    share_room(selection[0], source[0], dropped_out)
-    list_crowded(selection[0], source[0], 0, 1)
-    find_limits(selection[0], source[0], 0, 1)
-    count_chunk(selection[0], source[0], 0, 1)
-    write_rows(selection[0], source[0], 0, 1, 1, target[0])
+    select_all(selection[0], source[0], body_q, target[0], dropped_out)
 
 
 @wp.kernel(enable_backward=False)

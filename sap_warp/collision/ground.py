@@ -1,0 +1,376 @@
+# mypy: disable-error-code="valid-type"
+"""Contacts of spheres, capsules and boxes with the ground, found and written in one launch.
+
+Newton's pipeline takes four launches for them: bounding boxes of all shapes, the pairs whose boxes overlap, the
+contacts of these pairs, which it moves to world frame and back, and on top of that comes the work of this package on
+the rows. Where all pairs of a model are of an infinite plane that stands still and a sphere, capsule or box, a single
+loop over the pairs does the same with a tenth of the instructions: the plane's normal is turned into the frame of the
+body, where the centres of spheres, the ends of capsules and the corners of boxes do not move.
+
+The rows are Newton's: the same contacts in the same order, with numbers that differ by rounding. Used on the CPU; on
+CUDA one thread would be slow, and rows must be found by many.
+"""
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..solver.arguments import StructCache, make_flat
+from ..solver.kernel import solver_kernel
+from .need import note_contacts
+from .room import ContactRoom
+from .rows import ContactRows, copy_row, next_generation, row_arrays
+from .selection import Selection, select_all
+
+SPHERE = wp.constant(int(newton.GeoType.SPHERE))
+CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
+BOX = wp.constant(int(newton.GeoType.BOX))
+KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
+
+_KINDS = [int(kind) for kind in (newton.GeoType.SPHERE, newton.GeoType.CAPSULE, newton.GeoType.BOX)]
+_MODEL_ARRAYS = (
+    "body_flags",
+    "shape_body",
+    "shape_type",
+    "shape_transform",
+    "shape_scale",
+    "shape_margin",
+    "shape_gap",
+)
+
+
+@wp.struct
+class GroundPairs:
+    """Pairs of a plane and another shape, and the model's arrays that a pass reads.
+
+    Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for.
+    """
+
+    plane: wp.array(dtype=wp.int32)
+    shape: wp.array(dtype=wp.int32)
+    body_flags: wp.array(dtype=wp.int32)
+    shape_body: wp.array(dtype=wp.int32)
+    shape_type: wp.array(dtype=wp.int32)
+    shape_transform: wp.array(dtype=wp.transformf)
+    shape_scale: wp.array(dtype=wp.vec3f)
+    shape_margin: wp.array(dtype=wp.float32)
+    shape_gap: wp.array(dtype=wp.float32)
+
+
+@wp.struct
+class Ground:
+    """The plane and the body of the pair at hand."""
+
+    plane: int
+    shape: int
+    normal: wp.vec3f  # of the plane, in world frame
+    origin: wp.vec3f  # of the plane
+    body_normal: wp.vec3f  # the normal in the frame of the body
+    body_height: float  # of the body's origin above the plane [m]
+    pose: wp.transformf  # of the body
+    margin0: float
+    reach: float  # contacts with a distance up to this one are written [m]
+
+
+@wp.struct
+class Places:
+    """Where rows go: the first ones into the caller's buffer, those that it has no room for into another one."""
+
+    capacity: int
+    room: int
+    found: int
+    overrides: int  # whether the caller's buffer has stiffness, damping and friction by contact
+    rest_overrides: int
+
+
+flat_pairs, flat_rows = make_flat(GroundPairs), make_flat(ContactRows)
+
+
+@wp.func
+def write_row(
+    rows: wp.ref[ContactRows], overrides: int, i: int, g: wp.ref[Ground], point: wp.vec3f, height: float, radius: float
+) -> None:
+    """A contact of a point in body frame [m], with its height above the plane and the radius around it."""
+    rows.shape0[i] = g.plane
+    rows.shape1[i] = g.shape
+    rows.point0[i] = wp.transform_point(g.pose, point) - height * g.normal
+    rows.point1[i] = point
+    rows.offset0[i] = g.margin0 * g.normal
+    rows.offset1[i] = -radius * g.body_normal
+    rows.normal[i] = g.normal
+    rows.margin0[i] = g.margin0
+    rows.margin1[i] = radius
+    rows.tids[i] = 0
+    if overrides != 0:
+        rows.stiffness[i] = float(0.0)
+        rows.damping[i] = float(0.0)
+        rows.friction[i] = float(0.0)
+
+
+@wp.func
+def add_row(
+    target: wp.ref[ContactRows],
+    rest: wp.ref[ContactRows],
+    places: wp.ref[Places],
+    g: wp.ref[Ground],
+    point: wp.vec3f,
+    height: float,
+    radius: float,
+) -> None:
+    """Write the next contact, wherever there is room for it, and count it in any case."""
+    i = places.found
+    places.found = i + 1
+    if i < places.capacity:
+        write_row(target, places.overrides, i, g, point, height, radius)
+    elif i < places.room:
+        write_row(rest, places.rest_overrides, i, g, point, height, radius)
+
+
+@wp.func
+def corner_of(size: wp.vec3f, i: int) -> wp.vec3f:
+    """Corner i of a box, in its own frame."""
+    return wp.vec3f(
+        wp.where((i & 1) != 0, size[0], -size[0]),
+        wp.where((i & 2) != 0, size[1], -size[1]),
+        wp.where((i & 4) != 0, size[2], -size[2]),
+    )
+
+
+@wp.func
+def meet_box(
+    target: wp.ref[ContactRows],
+    rest: wp.ref[ContactRows],
+    places: wp.ref[Places],
+    g: wp.ref[Ground],
+    local: wp.transformf,
+    size: wp.vec3f,
+    height: float,
+    margin: float,
+) -> None:
+    """The deepest four corners within reach. A corner beyond the fourth takes the place of the shallowest so far."""
+    turn = wp.transform_get_rotation(local)
+    n = wp.quat_rotate_inv(turn, g.body_normal)
+    depth = wp.vec4f()
+    corner = wp.vec4i()
+    count = int(0)
+    i = int(0)
+    while i < 8:
+        h = height + wp.dot(n, corner_of(size, i))
+        if h <= g.reach:
+            place = int(count)
+            if count == 4:
+                worst = int(0)
+                k = int(1)
+                while k < 4:
+                    if depth[k] > depth[worst]:
+                        worst = k
+                    k += 1
+                if h < depth[worst]:
+                    place = worst
+            else:
+                count += 1
+            if place < 4:
+                depth[place] = h
+                corner[place] = i
+        i += 1
+    j = int(0)
+    while j < count:
+        add_row(target, rest, places, g, wp.transform_point(local, corner_of(size, corner[j])), depth[j], margin)
+        j += 1
+
+
+@wp.func
+def meet(
+    target: wp.ref[ContactRows],
+    rest: wp.ref[ContactRows],
+    places: wp.ref[Places],
+    p: wp.ref[GroundPairs],
+    g: wp.ref[Ground],
+    gap0: float,
+) -> None:
+    """All contacts of one pair."""
+    margin = p.shape_margin[g.shape]
+    local = p.shape_transform[g.shape]
+    size = p.shape_scale[g.shape]
+    kind = p.shape_type[g.shape]
+    center = wp.transform_get_translation(local)
+    height = g.body_height + wp.dot(g.body_normal, center)
+    separation = gap0 + p.shape_gap[g.shape] + g.margin0 + margin
+    if kind == BOX:
+        g.reach = separation
+        if height - (size[0] + size[1] + size[2]) <= g.reach:
+            meet_box(target, rest, places, g, local, size, height, margin)
+    else:
+        radius = size[0]
+        g.reach = separation + radius
+        if kind == SPHERE:
+            if height <= g.reach:
+                add_row(target, rest, places, g, center, height, radius + margin)
+        elif height - wp.abs(size[1]) <= g.reach:
+            half = wp.quat_rotate(wp.transform_get_rotation(local), wp.vec3f(0.0, 0.0, size[1]))
+            rise = wp.dot(g.body_normal, half)
+            if height + rise <= g.reach:
+                add_row(target, rest, places, g, center + half, height + rise, radius + margin)
+            if height - rise <= g.reach:
+                add_row(target, rest, places, g, center - half, height - rise, radius + margin)
+
+
+@wp.func
+def find_contacts(
+    pairs: wp.array[GroundPairs],
+    pair_count: int,
+    body_q: wp.array[wp.transformf],
+    with_kinematic: int,
+    capacity: int,
+    room: int,
+    rest_in: wp.array[ContactRows],
+    target_in: wp.array[ContactRows],
+) -> int:
+    """Write the contacts of all pairs and return how many there are."""
+    p = pairs[0]
+    target = target_in[0]
+    rest = rest_in[0]
+    places = Places()
+    places.capacity = capacity
+    places.room = room
+    places.overrides = wp.where(target.stiffness.shape[0] > 0, 1, 0)
+    places.rest_overrides = wp.where(rest.stiffness.shape[0] > 0, 1, 0)
+    flat_pairs(p)
+    flat_rows(target)
+    flat_rows(rest)
+    g = Ground()
+    g.plane = -1
+    gap0 = float(0.0)
+    last_body = int(-1)
+    k = int(0)
+    while k < pair_count:
+        g.shape = p.shape[k]
+        body = p.shape_body[g.shape]
+        moves = int(with_kinematic)
+        if moves == 0:
+            moves = wp.where((p.body_flags[body] & KINEMATIC) == 0, 1, 0)
+        if moves != 0:
+            if p.plane[k] != g.plane:
+                g.plane = p.plane[k]
+                plane = p.shape_transform[g.plane]
+                up = wp.vec3f(0.0, 0.0, 1.0)
+                g.normal = wp.normalize(wp.quat_rotate(wp.transform_get_rotation(plane), up))
+                g.origin = wp.transform_get_translation(plane)
+                g.margin0 = p.shape_margin[g.plane]
+                gap0 = p.shape_gap[g.plane]
+                last_body = -1
+            if body != last_body:
+                last_body = body
+                g.pose = body_q[body]
+                g.body_normal = wp.quat_rotate_inv(wp.transform_get_rotation(g.pose), g.normal)
+                g.body_height = wp.dot(g.normal, wp.transform_get_translation(g.pose) - g.origin)
+            meet(target, rest, places, p, g, gap0)
+        k += 1
+    return places.found
+
+
+@wp.func
+def close_pass(rows: wp.ref[ContactRows], found: int) -> None:
+    """Set the counters of a buffer whose rows are written, and count the pass."""
+    rows.counters[0] = found
+    rows.counters[1] = 0
+    rows.counters[2] = 0
+    rows.generation[0] = next_generation(rows.generation[0])
+
+
+@solver_kernel
+def meet_ground(
+    pairs: wp.array[GroundPairs],
+    pair_count: int,
+    body_q: wp.array[wp.transformf],
+    with_kinematic: int,
+    capacity: int,
+    target: wp.array[ContactRows],
+    record: wp.array[wp.int32],
+) -> None:
+    """All contacts into a buffer that has room for them, or loses the last ones; one thread."""
+    found = find_contacts(pairs, pair_count, body_q, with_kinematic, capacity, capacity, target, target)
+    close_pass(target[0], found)
+    note_contacts(found, capacity, found, capacity, record)
+
+
+@solver_kernel
+def meet_ground_and_select(
+    pairs: wp.array[GroundPairs],
+    pair_count: int,
+    body_q: wp.array[wp.transformf],
+    with_kinematic: int,
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    target: wp.array[ContactRows],
+    dropped_out: wp.array[wp.int32],
+    record: wp.array[wp.int32],
+) -> None:
+    """All contacts into a buffer that may be too small; then those stay that `selection` lets stay. One thread."""
+    capacity = selection[0].capacity
+    room = selection[0].room
+    found = find_contacts(pairs, pair_count, body_q, with_kinematic, capacity, room, source, target)
+    kept = found
+    if found > capacity:
+        i = int(0)
+        while i < capacity:
+            copy_row(target[0], i, source[0], i)
+            i += 1
+        source[0].counters[0] = found
+        source[0].counters[2] = 0
+        select_all(selection[0], source[0], body_q, target[0], dropped_out)
+        kept = target[0].counters[0]
+    else:
+        close_pass(target[0], found)
+    note_contacts(kept, capacity, found, room, record)
+
+
+class GroundContacts:
+    """Finds the contacts of a model whose pairs are all of a resting plane and a sphere, capsule or box."""
+
+    def __init__(self, model: newton.Model, pairs: np.ndarray, with_kinematic: bool):
+        """Prepare the pairs of ``model``; ``suits`` must hold for them.
+
+        Args:
+            model: Whose shapes.
+            pairs: Shape [pair_count, 2], in the order of the contacts.
+            with_kinematic: Whether kinematic bodies meet the ground too.
+        """
+        is_plane = model.shape_type.numpy()[pairs] == int(newton.GeoType.PLANE)
+        moving = model.shape_body.numpy()[pairs[~is_plane]] >= 0  # what rests on no body never meets a resting plane
+        self._model = model
+        self._count = int(moving.sum())
+        self._plane = wp.array(pairs[is_plane][moving], dtype=wp.int32, device=model.device)
+        self._shape = wp.array(pairs[~is_plane][moving], dtype=wp.int32, device=model.device)
+        self._with_kinematic = int(with_kinematic)
+        self._pairs = StructCache(model.device)
+        self._rows = StructCache(model.device)
+
+    @staticmethod
+    def suits(model: newton.Model, pairs: np.ndarray | None) -> bool:
+        """Whether all of ``pairs`` are of the kinds that this class knows."""
+        if not model.device.is_cpu or model.requires_grad or pairs is None or len(pairs) == 0:
+            return False
+        kinds = model.shape_type.numpy()[pairs]
+        is_plane = kinds == int(newton.GeoType.PLANE)
+        if not (is_plane.sum(axis=1) == 1).all():
+            return False
+        planes = pairs[is_plane]
+        endless = (model.shape_scale.numpy().reshape(-1, 3)[planes, :2] == 0.0).all()
+        resting = (model.shape_body.numpy()[planes] < 0).all()
+        return bool(endless and resting and np.isin(kinds[~is_plane], _KINDS).all())
+
+    def find(self, body_q: wp.array, buffer: newton.Contacts, room: ContactRoom | None, record: wp.array) -> None:
+        """Fill ``buffer`` and note the need in ``record``: one launch, no allocation."""
+        model = self._model
+        arrays = {name: getattr(model, name) for name in _MODEL_ARRAYS}
+        pairs = self._pairs.get({"plane": self._plane, "shape": self._shape, **arrays}, GroundPairs)
+        target = self._rows.get(row_arrays(buffer), ContactRows)
+        inputs = [pairs, self._count, body_q, self._with_kinematic]
+        if room is None:
+            kernel, inputs = meet_ground, [*inputs, buffer.rigid_contact_max]
+            outputs = [target, record]
+        else:
+            kernel, inputs = meet_ground_and_select, [*inputs, room.tables, room.rows(room.contacts)]
+            outputs = [target, room.dropped_of(buffer), record]
+        wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=model.device, record_tape=False)

@@ -1,0 +1,35 @@
+"""What a collision pass needed, kept on the device: the last pass, and the most of all passes."""
+
+import warp as wp
+
+LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS, PEAK_LOST = range(8)
+"""Entries of a record."""
+
+
+@wp.func
+def note_contacts(count: int, capacity: int, written: int, room: int, record: wp.array[wp.int32]) -> None:
+    """Contacts that should be in the caller's buffer and its size; the same of the buffer that they were found in."""
+    dropped = wp.max(count - capacity, 0)
+    record[wp.static(LAST)] = count
+    record[wp.static(LAST_DROPPED)] = dropped
+    record[wp.static(PEAK)] = wp.max(record[wp.static(PEAK)], count)
+    record[wp.static(PEAK_DROPPED)] = wp.max(record[wp.static(PEAK_DROPPED)], dropped)
+    record[wp.static(PEAK_LOST)] = wp.max(record[wp.static(PEAK_LOST)], written - room)
+
+
+@wp.kernel(enable_backward=False)
+def record_need(
+    counters_in: wp.array[wp.int32],
+    pair_count_in: wp.array[wp.int32],
+    triangle_count_in: wp.array[wp.int32],
+    capacity: int,
+    written_in: wp.array[wp.int32],
+    room: int,
+    record: wp.array[wp.int32],
+) -> None:
+    """What the collision pass needed, and the largest need so far."""
+    note_contacts(counters_in[0], capacity, written_in[0], room, record)
+    record[wp.static(PEAK_PAIRS)] = wp.max(record[wp.static(PEAK_PAIRS)], pair_count_in[0])
+    if triangle_count_in.shape[0] > 0:
+        record[wp.static(PEAK_TRIANGLES)] = wp.max(record[wp.static(PEAK_TRIANGLES)], triangle_count_in[0])
+    record[wp.static(REDUCTION_LOSS)] = wp.max(record[wp.static(REDUCTION_LOSS)], counters_in[2])

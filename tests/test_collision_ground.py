@@ -1,0 +1,222 @@
+"""The short way to contacts with the ground: the same rows as Newton's pipeline writes."""
+
+import newton
+import numpy as np
+import pytest
+import warp as wp
+
+from sap_warp.collision import SapCollisionPipeline
+from sap_warp.contacts import dropped_by_world
+
+GAP = 0.05
+WORLDS = 3
+SHAPES = ("sphere", "capsule", "box")
+INDICES = ("shape0", "shape1", "tids")
+NUMBERS = ("point0", "point1", "offset0", "offset1", "normal", "margin0", "margin1")
+NEWTONS_WAY = {"verify_buffers": False}  # any option that is not about pairs asks for the full pipeline
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def turns(rng, count):
+    q = rng.normal(size=(count, 4))
+    return q / np.linalg.norm(q, axis=1, keepdims=True)
+
+
+def add_shape(builder, kind, body, pose, **config):
+    cfg = newton.ModelBuilder.ShapeConfig(gap=GAP, **config)
+    if kind == "sphere":
+        builder.add_shape_sphere(body, xform=pose, radius=0.1, cfg=cfg)
+    elif kind == "capsule":
+        builder.add_shape_capsule(body, xform=pose, radius=0.05, half_height=0.1, cfg=cfg)
+    elif kind == "box":
+        builder.add_shape_box(body, xform=pose, hx=0.1, hy=0.07, hz=0.05, cfg=cfg)
+    else:
+        builder.add_shape_cylinder(body, xform=pose, radius=0.1, half_height=0.1, cfg=cfg)
+
+
+def scene(rng, kinds=SHAPES, bodies=6, kinematic=()):
+    """Bodies with several shapes each, which meet two planes, one of them tilted, but not each other."""
+    world = newton.ModelBuilder()
+    for i in range(bodies):
+        body = world.add_body(is_kinematic=i in kinematic)
+        for k in range(1 + i % 3):
+            pose = wp.transform(rng.uniform(-0.2, 0.2, 3).tolist(), turns(rng, 1)[0].tolist())
+            add_shape(world, kinds[(i + k) % len(kinds)], body, pose, margin=float(rng.uniform(0.0, 0.02)))
+    for i in range(world.shape_count):
+        for k in range(i):
+            world.add_shape_collision_filter_pair(k, i)
+    b = newton.ModelBuilder()
+    b.rigid_gap = GAP
+    b.replicate(world, WORLDS)
+    b.add_ground_plane()
+    tilt = wp.quat_from_axis_angle(wp.normalize(wp.vec3(1.0, 2.0, 0.0)), 0.4)
+    b.add_shape_plane(xform=wp.transform(wp.vec3(0.0, 0.1, -0.1), tilt), width=0.0, length=0.0)
+    return b.finalize(device="cpu")
+
+
+def place(state, rng, spread=0.5, height=0.0):
+    count = state.body_q.shape[0]
+    poses = np.column_stack([rng.uniform(-spread, spread, (count, 3)), turns(rng, count)])
+    poses[:, 2] += height
+    state.body_q.assign(poses.astype(np.float32))
+
+
+def takes_short_way(pipeline, model):
+    """Whether a pass is a single launch."""
+    launched, launch = [], wp.launch
+    contacts = pipeline.contacts()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wp, "launch", lambda *given, **options: (launched.append(1), launch(*given, **options)))
+        pipeline.collide(model.state(), contacts)
+    return len(launched) == 1
+
+
+def assert_same_rows(ours, theirs):
+    count = int(ours.rigid_contact_count.numpy()[0])
+    assert count == int(theirs.rigid_contact_count.numpy()[0])
+    rows = min(count, ours.rigid_contact_max)
+    for name in INDICES:
+        a, b = (getattr(c, f"rigid_contact_{name}").numpy()[:rows] for c in (ours, theirs))
+        np.testing.assert_array_equal(a, b, err_msg=name)
+    for name in NUMBERS:
+        a, b = (getattr(c, f"rigid_contact_{name}").numpy()[:rows] for c in (ours, theirs))
+        np.testing.assert_allclose(a, b, atol=1e-6, err_msg=name)
+    return rows
+
+
+def test_rows_are_those_of_newton_in_the_same_order(rng):
+    """Spheres, capsules and boxes with margins, several on a body, over a level and a tilted plane."""
+    model = scene(rng)
+    ours = SapCollisionPipeline(model, rigid_contact_max=2000)
+    theirs = newton.CollisionPipeline(model, rigid_contact_max=2000, broad_phase="explicit")
+    assert takes_short_way(ours, model)
+    buffers, state, seen = (ours.contacts(), theirs.contacts()), model.state(), 0
+    for _ in range(40):
+        place(state, rng)
+        ours.collide(state, buffers[0])
+        theirs.collide(state, buffers[1])
+        seen += assert_same_rows(*buffers)
+    assert seen > 2000
+    np.testing.assert_array_equal(buffers[0].contact_generation.numpy(), buffers[1].contact_generation.numpy())
+
+
+def test_overflow_leaves_the_same_rows(rng):
+    """A buffer that is too small keeps the same contacts of each world and reports the same losses."""
+    model = scene(rng)
+    short, full = (SapCollisionPipeline(model, rigid_contact_max=60, **o) for o in ({}, NEWTONS_WAY))
+    assert takes_short_way(short, model)
+    assert not takes_short_way(full, model)
+    buffers, state, overflows = (short.contacts(), full.contacts()), model.state(), 0
+    short.clear_statistics()
+    full.clear_statistics()
+    for height in (0.0, 0.4, 0.0, 0.0):  # one pass that fits between those that do not
+        place(state, rng, 0.3, height)
+        short.collide(state, buffers[0])
+        full.collide(state, buffers[1])
+        assert_same_rows(*buffers)
+        if int(buffers[0].rigid_contact_count.numpy()[0]) > 60:
+            overflows += 1
+            lost = [dropped_by_world(c.newton_contacts).numpy() for c in buffers]
+            np.testing.assert_array_equal(*lost)
+            assert lost[0].sum() > 0
+    assert overflows == 3
+    with pytest.warns(RuntimeWarning, match="too small"):
+        assert short.peak_contact_count > 60
+    with pytest.warns(RuntimeWarning, match="too small"):
+        assert full.peak_contact_count == short.peak_contact_count
+    assert full.last_overflow == short.last_overflow > 0
+
+
+def test_buffers_of_others_get_no_overrides_of_materials(rng):
+    """A buffer with stiffness, damping and friction by contact says none for these contacts, whatever it said."""
+    model = scene(rng)
+    pipeline, state = SapCollisionPipeline(model, rigid_contact_max=500), model.state()
+    buffer = newton.Contacts(500, 0, device="cpu", per_contact_shape_properties=True)
+    for array in (buffer.rigid_contact_stiffness, buffer.rigid_contact_damping, buffer.rigid_contact_friction):
+        array.fill_(7.0)
+    place(state, rng)
+    pipeline.collide(state, buffer)
+    count = int(buffer.rigid_contact_count.numpy()[0])
+    assert count > 20
+    for array in (buffer.rigid_contact_stiffness, buffer.rigid_contact_damping, buffer.rigid_contact_friction):
+        assert not array.numpy()[:count].any()
+        assert (array.numpy()[count:] == 7.0).all()
+
+
+@pytest.mark.parametrize("included", [True, False])
+def test_kinematic_bodies_meet_the_ground_if_they_are_asked_to(rng, included):
+    """Newton's option for pairs that cannot move acts here too."""
+    model = scene(rng, kinematic=(0, 3))
+    ours, theirs = (
+        kind(model, rigid_contact_max=2000, broad_phase="explicit", include_static_kinematic_pairs=included)
+        for kind in (SapCollisionPipeline, newton.CollisionPipeline)
+    )
+    assert takes_short_way(ours, model)
+    buffers, state = (ours.contacts(), theirs.contacts()), model.state()
+    place(state, rng, 0.2)
+    ours.collide(state, buffers[0])
+    theirs.collide(state, buffers[1])
+    rows = assert_same_rows(*buffers)
+    bodies = model.shape_body.numpy()[buffers[0].rigid_contact_shape1.numpy()[:rows]] % 6
+    assert included == bool(np.isin(bodies, (0, 3)).any())
+
+
+def test_poses_that_are_no_numbers_touch_nothing(rng):
+    """A lost body has no contacts, and takes none from the others."""
+    model = scene(rng)
+    pipeline, state = SapCollisionPipeline(model, rigid_contact_max=2000), model.state()
+    contacts = pipeline.contacts()
+    place(state, rng, 0.2)
+    pipeline.collide(state, contacts)
+    shapes = contacts.rigid_contact_shape1.numpy()[: pipeline.last_contact_count].copy()
+    poses = state.body_q.numpy()
+    poses[2] = np.nan
+    state.body_q.assign(poses)
+    pipeline.collide(state, contacts)
+    left = contacts.rigid_contact_shape1.numpy()[: pipeline.last_contact_count]
+    lost = model.shape_body.numpy()[shapes] == 2
+    assert lost.any()
+    np.testing.assert_array_equal(left, shapes[~lost])
+
+
+def ball_over(add_ground, kind="sphere", second=False):
+    b = newton.ModelBuilder()
+    add_ground(b)
+    for _ in range(1 + second):
+        add_shape(b, kind, b.add_body(), wp.transform_identity())
+    return b.finalize(device="cpu")
+
+
+def ground(b):
+    b.add_ground_plane()
+
+
+def moving_ground(b):
+    b.add_shape_plane(body=b.add_body(), width=0.0, length=0.0)
+
+
+def slab(b):
+    b.add_shape_box(-1, hx=1.0, hy=1.0, hz=0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "short"),
+    [
+        ((ground,), {}, True),
+        ((ground, "cylinder"), {}, False),
+        ((ground, "sphere", True), {}, False),  # the balls may meet
+        ((moving_ground,), {}, False),
+        ((slab,), {}, False),
+        ((ground,), {"broad_phase": "sap"}, False),
+        ((ground,), {"deterministic": True}, False),
+        ((ground,), {"shape_pairs_max": 5}, False),
+    ],
+)
+def test_anything_else_goes_through_newtons_pipeline(model, options, short):
+    """One kind of pair that is not known, or an option that is about Newton's stages, is enough."""
+    built = ball_over(*model)
+    assert takes_short_way(SapCollisionPipeline(built, **options), built) == short
