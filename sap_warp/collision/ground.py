@@ -19,7 +19,7 @@ from ..solver.arguments import StructCache, make_flat
 from ..solver.kernel import solver_kernel
 from .need import note_contacts
 from .room import ContactRoom
-from .rows import ContactRows, copy_row, next_generation, row_arrays
+from .rows import ContactRows, copy_rows, flat_rows, next_generation, row_arrays
 from .selection import Selection, select_all
 
 SPHERE = wp.constant(int(newton.GeoType.SPHERE))
@@ -83,7 +83,7 @@ class Places:
     rest_overrides: int
 
 
-flat_pairs, flat_rows = make_flat(GroundPairs), make_flat(ContactRows)
+flat_pairs = make_flat(GroundPairs)
 
 
 @wp.func
@@ -312,13 +312,10 @@ def meet_ground_and_select(
     found = find_contacts(pairs, pair_count, body_q, with_kinematic, capacity, room, source, target)
     kept = found
     if found > capacity:
-        i = int(0)
-        while i < capacity:
-            copy_row(target[0], i, source[0], i)
-            i += 1
+        copy_rows(target, source, 0, 1, capacity)
         source[0].counters[0] = found
         source[0].counters[2] = 0
-        select_all(selection[0], source[0], body_q, target[0], dropped_out)
+        select_all(selection[0], source, body_q, target, dropped_out)
         kept = target[0].counters[0]
     else:
         close_pass(target[0], found)

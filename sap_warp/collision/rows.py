@@ -6,6 +6,8 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..solver.arguments import make_flat
+
 
 @wp.struct
 class ContactRows:
@@ -32,6 +34,8 @@ class ContactRows:
     surface_velocity: wp.array(dtype=wp.vec3f)
 
 
+flat_rows = make_flat(ContactRows)
+
 _OWN_NAMES = {"counters": "contact_counters", "generation": "contact_generation"}
 
 
@@ -48,7 +52,20 @@ def next_generation(generation: int) -> int:
 
 
 @wp.func
-def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k: int) -> None:
+def optional_fields(source: wp.ref[ContactRows], target: wp.ref[ContactRows]) -> int:
+    """What `copy_row` has to copy beside what every buffer has: a sum of 1, 2 and 4. Not of flat rows."""
+    fields = int(0)
+    if target.stiffness.shape[0] > 0:
+        fields += 1  # the target tells of overrides ...
+        if source.stiffness.shape[0] > 0:
+            fields += 2  # ... and so does the source
+    if target.surface_velocity.shape[0] > 0 and source.surface_velocity.shape[0] > 0:
+        fields += 4
+    return fields
+
+
+@wp.func
+def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k: int, fields: int) -> None:
     """Contact i of ``source`` becomes contact k of ``target``. Overrides that the source lacks are zero: none."""
     target.shape0[k] = source.shape0[i]
     target.shape1[k] = source.shape1[i]
@@ -60,17 +77,33 @@ def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k
     target.margin0[k] = source.margin0[i]
     target.margin1[k] = source.margin1[i]
     target.tids[k] = source.tids[i]
-    if target.stiffness.shape[0] > 0:
-        overridden = source.stiffness.shape[0] > 0
-        target.stiffness[k] = float(0.0)
-        target.damping[k] = float(0.0)
-        target.friction[k] = float(0.0)
-        if overridden:
+    if fields != 0:
+        if (fields & 1) != 0:
+            target.stiffness[k] = float(0.0)
+            target.damping[k] = float(0.0)
+            target.friction[k] = float(0.0)
+        if (fields & 2) != 0:
             target.stiffness[k] = source.stiffness[i]
             target.damping[k] = source.damping[i]
             target.friction[k] = source.friction[i]
-    if target.surface_velocity.shape[0] > 0 and source.surface_velocity.shape[0] > 0:
-        target.surface_velocity[k] = source.surface_velocity[i]
+        if (fields & 4) != 0:
+            target.surface_velocity[k] = source.surface_velocity[i]
+
+
+@wp.func
+def copy_rows(
+    source_in: wp.array[ContactRows], target_in: wp.array[ContactRows], thread: int, threads: int, count: int
+) -> None:
+    """The first ``count`` rows, each to its own place; this thread's share of them."""
+    source = source_in[0]
+    target = target_in[0]
+    fields = optional_fields(source, target)
+    flat_rows(source)
+    flat_rows(target)
+    i = int(thread)
+    while i < count:
+        copy_row(source, i, target, i, fields)
+        i += threads
 
 
 @wp.func

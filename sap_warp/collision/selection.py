@@ -16,7 +16,7 @@ another in a single launch; on CUDA each is a launch.
 import warp as wp
 
 from ..solver.block import barrier, lane, make_block_sum
-from .rows import ContactRows, copy_row, next_generation, take_out_row
+from .rows import ContactRows, copy_row, copy_rows, next_generation, optional_fields, take_out_row
 
 ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))
 """Threshold of a world that keeps all of its contacts."""
@@ -112,19 +112,25 @@ def count_by_bin(
 ) -> None:
     """Stage 1: contacts of each bin, and the key of each contact."""
     if overflows(s, source):
-        for i in range(thread, wp.min(source.counters[0], s.room), threads):
+        rows = wp.min(source.counters[0], s.room)
+        i = int(thread)
+        while i < rows:
             bin = bin_of(s, source, i)
             if bin >= 0:
                 wp.atomic_add(s.found, bin, 1)
                 s.key[i] = depth_key(separation(s, source, body_q, i), i)
+            i += threads
 
 
 @wp.func
 def filled_to(s: wp.ref[Selection], level: int) -> int:
     """Places in use if every bin got up to ``level``; all lanes of the block together."""
     used = int(0)
-    for bin in range(lane(), s.found.shape[0], wp.block_dim()):
+    bins = s.found.shape[0]
+    bin = lane()
+    while bin < bins:
         used += wp.min(s.found[bin], level)
+        bin += wp.block_dim()
     return block_sum(used, s.scratch, 0)
 
 
@@ -132,8 +138,10 @@ def filled_to(s: wp.ref[Selection], level: int) -> int:
 def bins_above(s: wp.ref[Selection], level: int, end: int) -> int:
     """Bins before ``end`` with more than ``level`` contacts; all lanes of the block together."""
     above = int(0)
-    for bin in range(lane(), end, wp.block_dim()):
+    bin = lane()
+    while bin < end:
         above += wp.where(s.found[bin] > level, 1, 0)
+        bin += wp.block_dim()
     return block_sum(above, s.scratch, 0)
 
 
@@ -167,7 +175,8 @@ def share_room(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: w
             s.live[0] = live
             s.live[1] = 0
         barrier()
-        for bin in range(lane(), bins, wp.block_dim()):
+        bin = lane()
+        while bin < bins:
             found = s.found[bin]
             kept = wp.min(found, level)
             if found > level and bin < end:
@@ -182,6 +191,7 @@ def share_room(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: w
             dropped_out[bin] = found - kept
             s.peak_dropped[bin] = wp.max(s.peak_dropped[bin], found - kept)
             s.found[bin] = 0
+            bin += wp.block_dim()
         barrier()
 
 
@@ -189,20 +199,26 @@ def share_room(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: w
 def list_crowded(s: wp.ref[Selection], source: wp.ref[ContactRows], thread: int, threads: int) -> None:
     """Stage 3: the rows of every bin that must select, in any order."""
     if overflows(s, source):
-        for i in range(thread, wp.min(source.counters[0], s.room), threads):
+        rows = wp.min(source.counters[0], s.room)
+        i = int(thread)
+        while i < rows:
             bin = bin_of(s, source, i)
             if bin >= 0:
                 if s.listed[bin] > 0:
                     s.list[s.start[bin] + wp.atomic_add(s.filled, bin, 1)] = i
+            i += threads
 
 
 @wp.func
 def find_limits(s: wp.ref[Selection], source: wp.ref[ContactRows], block: int, blocks: int) -> None:
     """Stage 4, a block per bin: the key below which as many contacts lie as there are places."""
     if overflows(s, source):
-        for bin in range(block, s.found.shape[0], blocks):
+        bins = s.found.shape[0]
+        bin = int(block)
+        while bin < bins:
             if s.listed[bin] > 0:
                 first = s.start[bin]
+                last = first + s.listed[bin]
                 places = s.kept[bin]
                 low = wp.uint64(0)
                 high = wp.uint64(ALL)
@@ -211,8 +227,10 @@ def find_limits(s: wp.ref[Selection], source: wp.ref[ContactRows], block: int, b
                 while below != places:
                     limit = low + ((high - low) >> wp.uint64(1))
                     below = int(0)
-                    for j in range(first + lane(), first + s.listed[bin], wp.block_dim()):
+                    j = first + lane()
+                    while j < last:
                         below += wp.where(s.key[s.list[j]] < limit, 1, 0)
+                        j += wp.block_dim()
                     below = block_sum(below, s.scratch, block)
                     if below < places:
                         low = limit
@@ -220,6 +238,7 @@ def find_limits(s: wp.ref[Selection], source: wp.ref[ContactRows], block: int, b
                         high = limit
                 if lane() == 0:
                     s.limit[bin] = limit
+            bin += blocks
 
 
 @wp.func
@@ -229,62 +248,86 @@ def count_chunk(s: wp.ref[Selection], source: wp.ref[ContactRows], chunk: int, c
         rows = wp.min(source.counters[0], s.room)
         size = (rows + chunks - 1) // chunks
         count = int(0)
-        for i in range(chunk * size, wp.min((chunk + 1) * size, rows)):
+        i = int(chunk * size)
+        end = wp.min((chunk + 1) * size, rows)
+        while i < end:
             if stays(s, source, i):
                 count += 1
+            i += 1
         s.chunk[chunk] = count
 
 
 @wp.func
-def write_rows(
+def write_selected(
     s: wp.ref[Selection],
     source: wp.ref[ContactRows],
     thread: int,
     threads: int,
     chunks: int,
     target: wp.ref[ContactRows],
+) -> int:
+    """The rows that stay, in their old order; returns how many contacts there would be with enough room."""
+    rows = wp.min(source.counters[0], s.room)
+    if thread < chunks:
+        fields = optional_fields(source, target)
+        size = (rows + chunks - 1) // chunks
+        k = int(0)
+        before = int(0)
+        while before < thread:
+            k += s.chunk[before]
+            before += 1
+        i = int(thread * size)
+        end = wp.min((thread + 1) * size, rows)
+        while i < end:
+            if stays(s, source, i):
+                copy_row(source, i, target, k, fields)
+                k += 1
+            i += 1
+    found = s.live[0] + source.counters[0] - rows
+    # only if rows were lost before the selection: places that nothing is left for
+    empty = wp.min(s.live[0], s.capacity) + thread
+    while empty < wp.min(found, s.capacity):
+        take_out_row(target, empty)
+        empty += threads
+    return found
+
+
+@wp.func
+def write_rows(
+    s: wp.ref[Selection],
+    source: wp.array[ContactRows],
+    thread: int,
+    threads: int,
+    chunks: int,
+    target: wp.array[ContactRows],
 ) -> None:
-    """Stage 6: the rows that stay, in their old order, and the counters."""
-    found = source.counters[0]
-    rows = wp.min(found, s.room)
-    if not overflows(s, source):
-        for i in range(thread, found, threads):
-            copy_row(source, i, target, i)
+    """Stage 6: the rows that stay, and the counters."""
+    found = int(source[0].counters[0])
+    if overflows(s, source[0]):
+        found = write_selected(s, source[0], thread, threads, chunks, target[0])
     else:
-        if thread < chunks:
-            size = (rows + chunks - 1) // chunks
-            k = int(0)
-            for before in range(thread):
-                k += s.chunk[before]
-            for i in range(thread * size, wp.min((thread + 1) * size, rows)):
-                if stays(s, source, i):
-                    copy_row(source, i, target, k)
-                    k += 1
-        found = s.live[0] + found - rows
-        # only if rows were lost before the selection: places that nothing is left for
-        for k in range(wp.min(s.live[0], s.capacity) + thread, wp.min(found, s.capacity), threads):
-            take_out_row(target, k)
+        copy_rows(source, target, thread, threads, found)
     if thread == 0:
-        target.counters[0] = found
-        target.counters[1] = 0
-        target.counters[2] = source.counters[2]
-        target.generation[0] = next_generation(target.generation[0])
+        target[0].counters[0] = found
+        target[0].counters[1] = 0
+        target[0].counters[2] = source[0].counters[2]
+        target[0].generation[0] = next_generation(target[0].generation[0])
 
 
 @wp.func
 def select_all(
     s: wp.ref[Selection],
-    source: wp.ref[ContactRows],
+    source: wp.array[ContactRows],
     body_q: wp.array[wp.transformf],
-    target: wp.ref[ContactRows],
+    target: wp.array[ContactRows],
     dropped_out: wp.array[wp.int32],
 ) -> None:
     """All stages, for a single thread."""
-    count_by_bin(s, source, body_q, 0, 1)
-    share_room(s, source, dropped_out)
-    list_crowded(s, source, 0, 1)
-    find_limits(s, source, 0, 1)
-    count_chunk(s, source, 0, 1)
+    count_by_bin(s, source[0], body_q, 0, 1)
+    share_room(s, source[0], dropped_out)
+    list_crowded(s, source[0], 0, 1)
+    find_limits(s, source[0], 0, 1)
+    count_chunk(s, source[0], 0, 1)
     write_rows(s, source, 0, 1, 1, target)
 
 
@@ -297,7 +340,7 @@ def select_serially(
     dropped_out: wp.array[wp.int32],
 ) -> None:
     """All stages, for a single thread."""
-    select_all(selection[0], source[0], body_q, target[0], dropped_out)
+    select_all(selection[0], source, body_q, target, dropped_out)
 
 
 @wp.kernel(enable_backward=False)
@@ -344,4 +387,4 @@ def stage_write(
     target: wp.array[ContactRows],
 ) -> None:
     """Stage 6 alone."""
-    write_rows(selection[0], source[0], wp.tid(), threads, chunks, target[0])
+    write_rows(selection[0], source, wp.tid(), threads, chunks, target)
