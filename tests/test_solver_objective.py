@@ -15,6 +15,7 @@ from oracle import (
 )
 
 import sap_warp
+from sap_warp.solver.arguments import Scratch
 
 DT = 0.01
 TIGHT = {
@@ -50,13 +51,15 @@ class Case:
             DenseWorld(self.model, self.q, self.qd, DT, world=w, contacts=records[w], options=settings, **controls)
             for w in range(worlds)
         ]
-        self.solver = sap_warp.SolverSAP(
-            self.model,
-            contact_preset_variant="approx64",
-            contact_weight_mode=weight,
-            contact_point_mode=point,
-            **{**TIGHT, **options},
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Scratch, "sharing", False)  # `hessian` reads that of every world
+            self.solver = sap_warp.SolverSAP(
+                self.model,
+                contact_preset_variant="approx64",
+                contact_weight_mode=weight,
+                contact_point_mode=point,
+                **{**TIGHT, **options},
+            )
         self.contacts = fill_newton_contacts(self.model, [r for world in records for r in world])
         sap_model = self.solver.sap_model
         self.state, self.after = sap_model.state("fp64"), sap_model.state("fp64")

@@ -38,13 +38,14 @@ def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
 
     ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of ``body`` and ``dof``,
     the world's first body and dof. Both are 0 where every world has its own entries. To be called before ``flat``.
-    If ``scratch`` also speaks of ``row``, the world's first contact row, that is a third argument.
+    If ``scratch`` also speaks of ``row`` or ``hessian``, the world's first contact row and first entry of the Hessian,
+    these are two more arguments.
     """
     shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch)
-    if any("row" in at for _, at in scratch):
+    if any(at in ("row", "hessian") for _, at in scratch):
 
         @wp.func_native(shifts)
-        def window_of_rows(s: wp.ref[struct], body: int, dof: int, row: int): ...
+        def window_of_rows(s: wp.ref[struct], body: int, dof: int, row: int, hessian: int): ...
 
         return window_of_rows
 
@@ -60,9 +61,12 @@ class Scratch:
     The CPU works on one world after the other: one world's scratch serves them all and stays in the cache.
     """
 
+    sharing = True
+    """Tests that look at the scratch of every world after a step turn this off."""
+
     def __init__(self, layout: Any, sizes: Any, device: Any):
         """Measure the largest world."""
-        self.shared = int(device.is_cpu)
+        self.shared = int(device.is_cpu and self.sharing)
         self.body_count, self.dof_count = sizes.body_count, sizes.dof_count
         if self.shared:
             self.body_count = int(np.diff(layout.world_body.numpy()).max())

@@ -120,8 +120,13 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         flat_contacts(c)
         flat_terms(t)
         flat_constraints(k)
-        rows = s.shared * world * c.capacity
-        window(s, s.shared * layout.world_body[world], s.shared * layout.world_dof[world], rows)
+        window(
+            s,
+            s.shared * layout.world_body[world],
+            s.shared * layout.world_dof[world],
+            s.shared * world * c.capacity,
+            s.shared * layout.world_hessian[world],
+        )
         flat_solve(s)
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
@@ -351,7 +356,8 @@ class SapContactSolve:
         scratch = Scratch(self.layout, sizes, device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
         room["row"] = contact_jacobian.capacity * (1 if scratch.shared else sizes.world_count)
-        counts = {"H": sizes.hessian_count, "scratch": sizes.world_count * block_dim}
+        room["hessian"] = scratch.dof_count * (scratch.dof_count + 1) // 2 if scratch.shared else sizes.hessian_count
+        counts = {"scratch": sizes.world_count * block_dim}
         counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():
             if isinstance(variable.type, wp.array):

@@ -69,6 +69,7 @@ SCRATCH = (
     *((name, "row") for name in ("projection", "track")),
     *((name, "body") for name in ("Vw", "Vv", "fw", "fv", "K_ww", "K_wv", "K_vv")),
     ("column_force", "6 * dof"),
+    ("H", "hessian"),
 )
 """Fields that nothing reads after the solve, and where a world's entries begin."""
 
