@@ -187,15 +187,16 @@ _FACTOR_PANELS = """
             }
             UNROLL
             for (int c = 0; c < w; ++c) {
-                const T inv = T(1) / sqrt(a[c][c]);
+                const T reciprocal = T(1) / a[c][c];  // the next pivot waits for this, but not for the root
+                const T inv = sqrt(reciprocal);
                 check += a[c][c] * inv * T(0);
                 P[c][c] = inv;
                 UNROLL
                 for (int l = c + 1; l < w; ++l) {
-                    a[l][c] *= inv;
-                    P[l][c] = a[l][c];
+                    const T scaled = a[l][c] * reciprocal;
                     UNROLL
-                    for (int d = c + 1; d <= l; ++d) a[l][d] -= a[l][c] * a[d][c];
+                    for (int d = c + 1; d <= l; ++d) a[l][d] -= scaled * a[d][c];
+                    P[l][c] = a[l][c] * inv;
                 }
             }
         };
