@@ -18,7 +18,6 @@ from .need import (
     PEAK_PAIRS,
     PEAK_TRIANGLES,
     REDUCTION_LOSS,
-    record_need,
 )
 from .room import ContactRoom
 
@@ -103,25 +102,6 @@ class CapacityRecord:
         self.room = room
         self.record = wp.zeros(8, dtype=wp.int32, device=device)
         self._warned = False
-
-    def after_collide(self, contacts: newton.Contacts) -> None:
-        """Record one pass: one launch, no wait."""
-        written = contacts if self.room is None else self.room.contacts
-        wp.launch(
-            record_need,
-            dim=1,
-            inputs=[
-                contacts.contact_counters,
-                self.pair_count,
-                self.triangle_count,
-                contacts.rigid_contact_max,
-                written.contact_counters,
-                written.rigid_contact_max,
-            ],
-            outputs=[self.record],
-            device=self.record.device,
-            record_tape=False,
-        )
 
     def read(self) -> np.ndarray:
         """Wait for the device and return the record; warn once, or raise if strict, when something was dropped.

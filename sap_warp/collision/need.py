@@ -17,6 +17,17 @@ def note_contacts(count: int, capacity: int, written: int, room: int, record: wp
     record[wp.static(PEAK_LOST)] = wp.max(record[wp.static(PEAK_LOST)], written - room)
 
 
+@wp.func
+def note_stages(
+    pair_count: wp.array[wp.int32], triangle_count: wp.array[wp.int32], loss: int, record: wp.array[wp.int32]
+) -> None:
+    """Pairs of shapes and of triangles that Newton's stages found, and its flag of lost candidates."""
+    record[wp.static(PEAK_PAIRS)] = wp.max(record[wp.static(PEAK_PAIRS)], pair_count[0])
+    if triangle_count.shape[0] > 0:
+        record[wp.static(PEAK_TRIANGLES)] = wp.max(record[wp.static(PEAK_TRIANGLES)], triangle_count[0])
+    record[wp.static(REDUCTION_LOSS)] = wp.max(record[wp.static(REDUCTION_LOSS)], loss)
+
+
 @wp.kernel(enable_backward=False)
 def record_need(
     counters_in: wp.array[wp.int32],
@@ -29,7 +40,4 @@ def record_need(
 ) -> None:
     """What the collision pass needed, and the largest need so far."""
     note_contacts(counters_in[0], capacity, written_in[0], room, record)
-    record[wp.static(PEAK_PAIRS)] = wp.max(record[wp.static(PEAK_PAIRS)], pair_count_in[0])
-    if triangle_count_in.shape[0] > 0:
-        record[wp.static(PEAK_TRIANGLES)] = wp.max(record[wp.static(PEAK_TRIANGLES)], triangle_count_in[0])
-    record[wp.static(REDUCTION_LOSS)] = wp.max(record[wp.static(REDUCTION_LOSS)], counters_in[2])
+    note_stages(pair_count_in, triangle_count_in, counters_in[2], record)

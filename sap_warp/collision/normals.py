@@ -1,3 +1,4 @@
+# mypy: disable-error-code="valid-type"
 """Contacts without a direction.
 
 Where two surfaces touch to within about 1e-6 m, Newton's GJK finds neither a separating nor a penetrating direction and
@@ -10,10 +11,11 @@ buffer, Newton reserves its rows and writes none of them, so the last rows of a 
 pass. Newton sets ``rigid_contact_tids`` to 0 wherever it writes; the last rows are set to -1 here after every pass.
 """
 
-from __future__ import annotations
-
 import newton
 import warp as wp
+
+from ..solver.arguments import StructCache, make_flat
+from .rows import ContactRows, flat_rows, row_arrays
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
 LAST_ROWS = wp.constant(8)
@@ -22,82 +24,116 @@ CUDA_THREADS = 16384
 """Threads that share the contacts on CUDA."""
 
 
+@wp.struct
+class ShapePoses:
+    """Where the shapes are, as the last pass left it. ``wp.array(dtype=...)`` is what `make_flat` looks for."""
+
+    body: wp.array(dtype=wp.int32)
+    kind: wp.array(dtype=wp.int32)
+    pose: wp.array(dtype=wp.transformf)  # in world frame
+
+
+flat_poses = make_flat(ShapePoses)
+
+
 @wp.func
-def in_body_frame(vector: wp.vec3, shape: int, shape_body: wp.array[int], body_q: wp.array[wp.transform]) -> wp.vec3:
-    """A world vector in the frame of the shape's body."""
-    body = shape_body[shape]
+def in_body_frame(vector: wp.vec3, body: int, body_q: wp.array[wp.transform]) -> wp.vec3:
+    """A world vector in the frame of a body; -1 is the world."""
     if body < 0:
         return vector
     return wp.quat_rotate_inv(wp.transform_get_rotation(body_q[body]), vector)
 
 
+@wp.func
+def direct_row(
+    s: wp.ref[ShapePoses], body_q: wp.array[wp.transform], rows: wp.ref[ContactRows], i: int, shape0: int, shape1: int
+) -> None:
+    """Give a contact without a direction the plane's normal, or take it out (shapes -1)."""
+    n = wp.vec3()
+    if s.kind[shape0] == PLANE:
+        n = wp.quat_rotate(wp.transform_get_rotation(s.pose[shape0]), wp.vec3(0.0, 0.0, 1.0))
+    elif s.kind[shape1] == PLANE:
+        n = wp.quat_rotate(wp.transform_get_rotation(s.pose[shape1]), wp.vec3(0.0, 0.0, -1.0))
+    else:
+        rows.shape0[i] = -1
+        rows.shape1[i] = -1
+    rows.normal[i] = n
+    rows.offset0[i] = in_body_frame(rows.margin0[i] * n, s.body[shape0], body_q)
+    rows.offset1[i] = in_body_frame(-rows.margin1[i] * n, s.body[shape1], body_q)
+
+
+@wp.func
+def mend_rows(
+    shapes: wp.array[ShapePoses],
+    body_q: wp.array[wp.transform],
+    capacity: int,
+    thread: int,
+    threads: int,
+    rows_in: wp.array[ContactRows],
+) -> None:
+    """Mend this thread's share of the rows; take out unwritten ones."""
+    s = shapes[0]
+    rows = rows_in[0]
+    flat_poses(s)
+    flat_rows(rows)
+    found = rows.counters[0]
+    end = wp.min(found, capacity)
+    i = int(thread)
+    while i < end:
+        if i >= capacity - LAST_ROWS:
+            if found > capacity and rows.tids[i] < 0:
+                rows.shape0[i] = -1
+                rows.shape1[i] = -1
+                rows.normal[i] = wp.vec3()
+            rows.tids[i] = -1
+        if not (wp.length_sq(rows.normal[i]) > 0.5):  # also NaN
+            shape0 = rows.shape0[i]
+            shape1 = rows.shape1[i]
+            if shape0 >= 0 and shape1 >= 0:
+                direct_row(s, body_q, rows, i, shape0, shape1)
+        i += threads
+
+
 @wp.kernel(enable_backward=False)
 def mend_normals(
-    body_q_in: wp.array[wp.transform],
-    shape_body_in: wp.array[int],
-    shape_type_in: wp.array[int],
-    shape_pose_in: wp.array[wp.transform],
-    count_in: wp.array[int],
-    margin0_in: wp.array[float],
-    margin1_in: wp.array[float],
+    shapes: wp.array[ShapePoses],
+    body_q: wp.array[wp.transform],
+    capacity: int,
     threads: int,
-    shape0_out: wp.array[int],
-    shape1_out: wp.array[int],
-    normal_out: wp.array[wp.vec3],
-    offset0_out: wp.array[wp.vec3],
-    offset1_out: wp.array[wp.vec3],
-    tids_out: wp.array[int],
+    rows: wp.array[ContactRows],
 ) -> None:
-    """Give contacts without a direction the plane's normal, or take them out (shapes -1); take out unwritten rows."""
-    capacity = normal_out.shape[0]
-    for i in range(wp.tid(), wp.min(count_in[0], capacity), threads):
-        if count_in[0] > capacity and tids_out[i] < 0:
-            shape0_out[i] = -1
-            shape1_out[i] = -1
-            normal_out[i] = wp.vec3()
-        if i >= capacity - LAST_ROWS:
-            tids_out[i] = -1
-        shape0 = shape0_out[i]
-        shape1 = shape1_out[i]
-        if shape0 >= 0 and shape1 >= 0 and not (wp.length_sq(normal_out[i]) > 0.5):  # also NaN
-            n = wp.vec3()
-            if shape_type_in[shape0] == PLANE:
-                n = wp.quat_rotate(wp.transform_get_rotation(shape_pose_in[shape0]), wp.vec3(0.0, 0.0, 1.0))
-            elif shape_type_in[shape1] == PLANE:
-                n = wp.quat_rotate(wp.transform_get_rotation(shape_pose_in[shape1]), wp.vec3(0.0, 0.0, -1.0))
-            else:
-                shape0_out[i] = -1
-                shape1_out[i] = -1
-            normal_out[i] = n
-            offset0_out[i] = in_body_frame(margin0_in[i] * n, shape0, shape_body_in, body_q_in)
-            offset1_out[i] = in_body_frame(-margin1_in[i] * n, shape1, shape_body_in, body_q_in)
+    """Mend the rows, spread over threads."""
+    mend_rows(shapes, body_q, capacity, wp.tid(), threads, rows)
 
 
-def mend_contact_normals(pipeline: newton.CollisionPipeline, body_q: wp.array, contacts: newton.Contacts) -> None:
-    """Mend what the last pass of ``pipeline`` wrote: one launch, no allocation."""
-    model, device = pipeline.model, pipeline.device
-    threads = 1 if device.is_cpu else min(contacts.rigid_contact_max, CUDA_THREADS)
-    wp.launch(
-        mend_normals,
-        dim=threads,
-        inputs=[
-            body_q,
-            model.shape_body,
-            model.shape_type,
-            pipeline.geom_transform,
-            contacts.rigid_contact_count,
-            contacts.rigid_contact_margin0,
-            contacts.rigid_contact_margin1,
-            threads,
-        ],
-        outputs=[
-            contacts.rigid_contact_shape0,
-            contacts.rigid_contact_shape1,
-            contacts.rigid_contact_normal,
-            contacts.rigid_contact_offset0,
-            contacts.rigid_contact_offset1,
-            contacts.rigid_contact_tids,
-        ],
-        device=device,
-        record_tape=False,
-    )
+class Mending:
+    """What `mend_rows` needs to know of the shapes and of a buffer, as arguments of kernels."""
+
+    def __init__(self, model: newton.Model, shape_pose: wp.array):
+        """Prepare for the shapes of ``model``, whose poses in world frame are in ``shape_pose``."""
+        self._model = model
+        self._shape_pose = shape_pose
+        self._structs = StructCache(model.device)
+
+    def shapes(self) -> wp.array:
+        """The `ShapePoses`."""
+        model = self._model
+        arrays = {"body": model.shape_body, "kind": model.shape_type, "pose": self._shape_pose}
+        return self._structs.get(arrays, ShapePoses)
+
+    def rows(self, contacts: newton.Contacts) -> wp.array:
+        """The `ContactRows` of ``contacts``."""
+        return self._structs.get(row_arrays(contacts), ContactRows)
+
+    def mend(self, body_q: wp.array, contacts: newton.Contacts) -> None:
+        """Mend what the last pass wrote: one launch, no allocation."""
+        device = self._model.device
+        threads = min(contacts.rigid_contact_max, CUDA_THREADS)
+        wp.launch(
+            mend_normals,
+            dim=threads,
+            inputs=[self.shapes(), body_q, contacts.rigid_contact_max, threads],
+            outputs=[self.rows(contacts)],
+            device=device,
+            record_tape=False,
+        )

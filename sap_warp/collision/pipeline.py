@@ -15,10 +15,11 @@ from ..contacts import SapContacts, newton_contacts_of, set_dropped_by_world
 from ..model import SapModel, check_array
 from .capacity import CapacityRecord, contact_bound, sap_estimate_rigid_contact_max
 from .cpu import UnpaddedLaunches
+from .finish import PassEnd
 from .ground import GroundContacts
 from .model import SapCollisionModel, newton_model_of
 from .need import LAST, LAST_DROPPED, PEAK
-from .normals import mend_contact_normals
+from .normals import Mending
 from .pairs import (
     UnsupportedPair,
     describe,
@@ -170,6 +171,13 @@ class SapCollisionPipeline:
             else:
                 unpadded.apply()
         self._capacity = CapacityRecord(self.newton_pipeline, strict_capacity, self._room)
+        self._end = PassEnd(
+            Mending(model, self.newton_pipeline.geom_transform),
+            self._room,
+            self._capacity.pair_count,
+            self._capacity.triangle_count,
+            self._capacity.record,
+        )
         self._ground: GroundContacts | None = None
         if plain and listed is not None and GroundContacts.suits(model, listed):
             self._ground = GroundContacts(model, listed, self.newton_pipeline.include_static_kinematic_pairs)
@@ -220,14 +228,11 @@ class SapCollisionPipeline:
         written = buffer if self._room is None else self._room.contacts
         with self._launches:
             self.newton_pipeline.collide(view, written, dt=dt)
-        mend_contact_normals(self.newton_pipeline, view.body_q, written)
-        if self._room is not None:
-            if buffer.clear_buffers:
-                buffer.clear(bump_generation=False)
-            self._room.select(view.body_q, buffer)
-        else:
+        if self._room is None:
             set_dropped_by_world(buffer, None)
-        self._capacity.after_collide(buffer)
+        elif buffer.clear_buffers:
+            buffer.clear(bump_generation=False)
+        self._end.finish(view.body_q, buffer)
 
     @property
     def broad_phase_mode(self) -> str:

@@ -30,6 +30,7 @@ class Grid(NamedTuple):
     lanes: int
 
 
+SERIAL_GRID = Grid(threads=1, chunks=1, blocks=1, lanes=1)
 CUDA_GRID = Grid(threads=16384, chunks=512, blocks=1024, lanes=64)
 
 
@@ -59,11 +60,12 @@ class ContactRoom:
             model: Whose shapes.
             contacts: What Newton's pipeline will write into.
             capacity: Rows of the buffers that `select` will fill.
-            grid: Run the stages as launches of these sizes. None is a single thread on the CPU.
+            grid: Sizes of the launches of `select`. None suits CUDA, or the CPU, where a single thread will do
+                all stages in one launch without `select`.
         """
         device = model.device
-        if grid is None and not device.is_cpu:
-            grid = CUDA_GRID
+        if grid is None:
+            grid = SERIAL_GRID if device.is_cpu else CUDA_GRID
         self.contacts = contacts
         self.capacity = capacity
         self.bins = bin_count(model)
@@ -78,8 +80,8 @@ class ContactRoom:
         tables.key = wp.zeros(room, dtype=wp.uint64, device=device)
         tables.list = wp.zeros(room, dtype=wp.int32, device=device)
         tables.live = wp.zeros(2, dtype=wp.int32, device=device)
-        tables.chunk = wp.zeros(grid.chunks if grid else 1, dtype=wp.int32, device=device)
-        tables.scratch = wp.zeros(grid.blocks * grid.lanes if grid else 1, dtype=wp.int32, device=device)
+        tables.chunk = wp.zeros(grid.chunks, dtype=wp.int32, device=device)
+        tables.scratch = wp.zeros(grid.blocks * grid.lanes, dtype=wp.int32, device=device)
         self._tables = StructArgument(tables, device)
         self._rows = StructCache(device)
         self.peak_dropped = tables.peak_dropped
@@ -103,12 +105,9 @@ class ContactRoom:
         return dropped
 
     def select(self, body_q: wp.array, buffer: newton.Contacts) -> None:
-        """Fill ``buffer`` with the contacts that stay: one launch on the CPU, six on CUDA, no wait."""
+        """Fill ``buffer`` with the contacts that stay: six launches, no wait. The CPU does it in `finish`."""
         source, target, tables = self.rows(self.contacts), self.rows(buffer), self.tables
         dropped = self.dropped_of(buffer)
-        if self._grid is None:
-            self._launch(stages.select_serially, 1, [tables, source, body_q], [target, dropped])
-            return
         threads, chunks, blocks, lanes = self._grid
         self._launch(stages.stage_count, threads, [tables, source, body_q, threads], [])
         self._launch(stages.stage_share, lanes, [tables, source], [dropped])
@@ -118,8 +117,7 @@ class ContactRoom:
         self._launch(stages.stage_write, threads, [tables, source, threads, chunks], [target])
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:
-        block_dim = 1 if self._grid is None else self._grid.lanes  # one size, so that CUDA compiles once
-        device = self.dropped.device
+        block_dim, device = self._grid.lanes, self.dropped.device  # one size, so that CUDA compiles once
         wp.launch(
             kernel, dim=dim, inputs=inputs, outputs=outputs, block_dim=block_dim, device=device, record_tape=False
         )

@@ -332,18 +332,6 @@ def select_all(
 
 
 @wp.kernel(enable_backward=False)
-def select_serially(
-    selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    body_q: wp.array[wp.transformf],
-    target: wp.array[ContactRows],
-    dropped_out: wp.array[wp.int32],
-) -> None:
-    """All stages, for a single thread."""
-    select_all(selection[0], source, body_q, target, dropped_out)
-
-
-@wp.kernel(enable_backward=False)
 def stage_count(
     selection: wp.array[Selection],
     source: wp.array[ContactRows],
