@@ -104,6 +104,23 @@ def test_rows_are_those_of_newton_in_the_same_order(rng):
     np.testing.assert_array_equal(buffers[0].contact_generation.numpy(), buffers[1].contact_generation.numpy())
 
 
+def test_points_are_not_rounded_on_the_way(rng):
+    """The centre of a ball is the model's own number, and the point below it lies on level ground exactly."""
+    model = scene(rng, kinds=("sphere",))
+    pipeline, state = SapCollisionPipeline(model, rigid_contact_max=500), model.state()
+    contacts = pipeline.contacts()
+    place(state, rng, 0.3)
+    pipeline.collide(state, contacts)
+    rows = pipeline.last_contact_count
+    assert rows > 50
+    planes, balls = (getattr(contacts, f"rigid_contact_shape{i}").numpy()[:rows] for i in (0, 1))
+    centres = model.shape_transform.numpy()[balls, :3]
+    np.testing.assert_array_equal(contacts.rigid_contact_point1.numpy()[:rows], centres)
+    level = contacts.rigid_contact_point0.numpy()[:rows][planes == planes.min()]
+    assert len(level) > 20
+    np.testing.assert_array_equal(level[:, 2], 0.0)
+
+
 def test_overflow_leaves_the_same_rows(rng):
     """A buffer that is too small keeps the same contacts of each world and reports the same losses."""
     model = scene(rng)

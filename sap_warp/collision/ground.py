@@ -88,12 +88,15 @@ flat_pairs = make_flat(GroundPairs)
 
 @wp.func
 def write_row(
-    rows: wp.ref[ContactRows], overrides: int, i: int, g: wp.ref[Ground], point: wp.vec3f, height: float, radius: float
+    rows: wp.ref[ContactRows], overrides: int, i: int, g: wp.ref[Ground], point: wp.vec3f, radius: float
 ) -> None:
-    """A contact of a point in body frame [m], with its height above the plane and the radius around it."""
+    """A contact of a point in body frame [m] with the radius around it."""
+    # The point below on the plane decides about the depth that the solver sees, so its height is measured anew, in
+    # world frame: on level ground at z = 0 it is zero to the last bit.
+    world = wp.transform_point(g.pose, point)
     rows.shape0[i] = g.plane
     rows.shape1[i] = g.shape
-    rows.point0[i] = wp.transform_point(g.pose, point) - height * g.normal
+    rows.point0[i] = world - wp.dot(world - g.origin, g.normal) * g.normal
     rows.point1[i] = point
     rows.offset0[i] = g.margin0 * g.normal
     rows.offset1[i] = -radius * g.body_normal
@@ -114,16 +117,15 @@ def add_row(
     places: wp.ref[Places],
     g: wp.ref[Ground],
     point: wp.vec3f,
-    height: float,
     radius: float,
 ) -> None:
     """Write the next contact, wherever there is room for it, and count it in any case."""
     i = places.found
     places.found = i + 1
     if i < places.capacity:
-        write_row(target, places.overrides, i, g, point, height, radius)
+        write_row(target, places.overrides, i, g, point, radius)
     elif i < places.room:
-        write_row(rest, places.rest_overrides, i, g, point, height, radius)
+        write_row(rest, places.rest_overrides, i, g, point, radius)
 
 
 @wp.func
@@ -175,7 +177,7 @@ def meet_box(
         i += 1
     j = int(0)
     while j < count:
-        add_row(target, rest, places, g, wp.transform_point(local, corner_of(size, corner[j])), depth[j], margin)
+        add_row(target, rest, places, g, wp.transform_point(local, corner_of(size, corner[j])), margin)
         j += 1
 
 
@@ -205,14 +207,14 @@ def meet(
         g.reach = separation + radius
         if kind == SPHERE:
             if height <= g.reach:
-                add_row(target, rest, places, g, center, height, radius + margin)
+                add_row(target, rest, places, g, center, radius + margin)
         elif height - wp.abs(size[1]) <= g.reach:
             half = wp.quat_rotate(wp.transform_get_rotation(local), wp.vec3f(0.0, 0.0, size[1]))
             rise = wp.dot(g.body_normal, half)
             if height + rise <= g.reach:
-                add_row(target, rest, places, g, center + half, height + rise, radius + margin)
+                add_row(target, rest, places, g, center + half, radius + margin)
             if height - rise <= g.reach:
-                add_row(target, rest, places, g, center - half, height - rise, radius + margin)
+                add_row(target, rest, places, g, center - half, radius + margin)
 
 
 @wp.func
