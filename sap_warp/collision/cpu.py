@@ -17,7 +17,8 @@ def sort_segments(key: wp.array[float], value: wp.array[int], segment_size: int)
     while gap * 9 < segment_size * 4:
         gap = (gap * 9) // 4 + 1
     while gap >= 1:
-        for i in range(gap, segment_size):
+        i = int(gap)
+        while i < segment_size:
             k = key[base + i]
             v = value[base + i]
             j = int(i)
@@ -27,6 +28,7 @@ def sort_segments(key: wp.array[float], value: wp.array[int], segment_size: int)
                 j -= gap
             key[base + j] = k
             value[base + j] = v
+            i += 1
         if gap == 1:
             gap = 0
         else:
