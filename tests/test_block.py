@@ -21,15 +21,14 @@ from sap_warp.solver.block import (
     make_copy,
     make_multiply,
 )
-from sap_warp.solver.boundary import make_boundary_kernels
 from sap_warp.solver.contact_binning import make_bin_kernel
 from sap_warp.solver.contact_jacobian import make_contact_kernel
 from sap_warp.solver.contact_solve import make_solve_kernel
 from sap_warp.solver.free_motion import make_free_motion_kernel
-from sap_warp.solver.integrate import make_integrate_kernel
 from sap_warp.solver.kernel import solver_kernel
 from sap_warp.solver.kinematics import make_pack_kernel
 from sap_warp.solver.layout import build_layout
+from sap_warp.solver.passage import make_passage_kernel
 
 ARCHITECTURES = (90,)
 
@@ -350,8 +349,8 @@ def test_solver_gives_the_same_step_with_1_4_and_32_lanes(cpu_blocks):
 def modules():
     """Every module of a step: the default preset, and all-fp64 for the other presets."""
     return {
-        "boundary, fp32 state": make_boundary_kernels(FP32).read,
-        "boundary, fp64 state": make_boundary_kernels(FP64).read,
+        "passage, fp32 state": make_passage_kernel(FP32, FP32, FP32),
+        "passage, fp64 state": make_passage_kernel(FP64, FP64, FP64),
         "pack links": make_pack_kernel(FP64),
         "free motion, fp32": make_free_motion_kernel(FP32, FP32),
         "free motion, fp64": make_free_motion_kernel(FP64, FP64),
@@ -360,8 +359,6 @@ def modules():
         "contact data, fp64": make_contact_kernel(FP64, FP64, FP64, FP64, FP64),
         "solve, approx32": make_solve_kernel(FP32, FP64, FP32, FP32),
         "solve, fp64": make_solve_kernel(FP64, FP64, FP64, FP64),
-        "integrate, fp32 state": make_integrate_kernel(FP32),
-        "integrate, fp64 state": make_integrate_kernel(FP64),
     }
 
 

@@ -43,6 +43,11 @@ def orthogonal_axes(rng, count):
 def all_joint_types(rng, gravity=(0.0, 0.0, -9.81)):
     """Every joint type on the world and on a moving parent, random joint frames, all centres of mass offset."""
     builder = newton.ModelBuilder(gravity=gravity)
+    add_all_joint_types(builder, rng)
+    return builder.finalize(device="cpu")
+
+
+def add_all_joint_types(builder, rng):
     for depth in range(2):
         for add in ("free", "distance", "revolute", "prismatic", "ball", "fixed", "d6", "d6"):
             links = [
@@ -65,7 +70,6 @@ def all_joint_types(rng, gravity=(0.0, 0.0, -9.81)):
                 kwargs |= {"linear_axes": orthogonal_axes(rng, 2), "angular_axes": orthogonal_axes(rng, 3 - depth)}
             joints.append(getattr(builder, f"add_joint_{add}")(**kwargs))
             builder.add_articulation(joints)
-    return builder.finalize(device="cpu")
 
 
 class Case:

@@ -18,7 +18,6 @@ from sap_warp.solver.acceleration import finish_acceleration
 from sap_warp.solver.constraint_rows import make_constraint_kernel
 from sap_warp.solver.constraint_sources import constraint_rows
 from sap_warp.solver.loop_joints import make_pass_kernel
-from sap_warp.solver.parts import Part
 from sap_warp.solver.terms.bilateral import NEAR_RIGID, make_bilateral_term
 
 DT = 0.002
@@ -130,9 +129,7 @@ def poses_after(solver, q, v, h):
     state.joint_qd.assign(v)
     solver.boundary.read(state, solver.model_control)
     velocity = wp.array(v, dtype=wp.float64, device="cpu")
-    solver.integrate.write(
-        solver.boundary, velocity, solver.world_status, state, h, Part(0, solver.sizes.world_count, 1)
-    )
+    solver.integrate.write(velocity, solver.world_status, state, h, solver.passage.all_worlds)
     return state.body_q.numpy()
 
 

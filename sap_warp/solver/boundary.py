@@ -20,9 +20,10 @@ import warp as wp
 
 from ..model import SapControl, SapState
 from ..precision import FP64, TYPES, Types
-from .arguments import StructArgument, make_flat
+from .arguments import StructArgument
 from .kernel import solver_kernel
 from .kinematics import JointParameters, make_kinematics
+from .parts import Part
 
 
 @wp.func
@@ -44,12 +45,11 @@ def public_to_sap_force(force: Any, moment: Any, r: Any):
 
 
 @functools.cache
-def make_boundary_kernels(state: Types) -> SimpleNamespace:
-    """Kernels that read and write states of one precision; the solver's own fp64 copies hold both exactly."""
+def make_boundary(state: Types) -> SimpleNamespace:
+    """Functions that read and write states of one precision; the solver's own fp64 copies hold both exactly."""
     scalar = state.scalar
     K = make_kinematics(FP64)
     vec3, quat = wp.vec3d, wp.quatd
-    flat_joints = make_flat(JointParameters)
     is_floating, com_offset_in_F, to_quat = K.is_floating, K.com_offset_in_F, K.to_quat
 
     @wp.func
@@ -68,57 +68,68 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
         return wp.normalize(quat(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3])))
 
     @wp.func
-    def read_joint(
-        joints_in: wp.array(dtype=JointParameters),
-        joint: int,
+    def read_velocity(
+        p: wp.ref[JointParameters],
         public_velocity: int,
-        public_joint_force: int,
-        public_body_force: int,
-        joint_q_in: wp.array(dtype=scalar),
+        joint: int,
         joint_qd_in: wp.array(dtype=scalar),
-        body_q_in: wp.array(dtype=state.transform),
-        joint_f_in: wp.array(dtype=wp.float32),
-        body_f_in: wp.array(dtype=wp.spatial_vectorf),
-        joint_q_out: wp.array(dtype=wp.float64),
+        joint_q: wp.array(dtype=wp.float64),
         joint_qd_out: wp.array(dtype=wp.float64),
-        joint_f_out: wp.array(dtype=wp.float64),
-        body_f_out: wp.array(dtype=wp.spatial_vectord),
     ):
-        """Coordinates, velocity and force of one joint, and the external wrench on its child body."""
-        p = joints_in[0]
-        flat_joints(p)
-        kind = p.joint_type[joint]
-        i_end = p.joint_q_start[joint + 1]
-        i = int(p.joint_q_start[joint])
-        while i < i_end:
-            joint_q_out[i] = wp.float64(joint_q_in[i])
-            i += 1
+        """One joint's velocity at positions joint_q, in sap order."""
         iv = p.joint_qd_start[joint]
         i_end = p.joint_qd_start[joint + 1]
         i = int(iv)
         while i < i_end:
             joint_qd_out[i] = wp.float64(joint_qd_in[i])
-            joint_f_out[i] = wp.float64(joint_f_in[i])
             i += 1
-        body = p.joint_child[joint]
-        if is_floating(kind):
-            r = com_offset_in_F(p, joint, body, joint_q_out)
-            if public_velocity != 0:
-                w, v = public_to_sap_velocity(load3(joint_qd_out, iv), load3(joint_qd_out, iv + 3), r)
-                store3(joint_qd_out, iv, w)
-                store3(joint_qd_out, iv + 3, v)
-            if public_joint_force != 0:
-                r_WF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
-                if p.joint_parent[joint] >= 0:
-                    r_WF = body_rotation(body_q_in, p.joint_parent[joint]) * r_WF
-                f = wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv))
-                m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv + 3)), r)
-                store3(joint_f_out, iv, m)
-                store3(joint_f_out, iv + 3, f)
-        wrench = body_f_in[body]
+        if public_velocity != 0 and is_floating(p.joint_type[joint]):
+            r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q)
+            w, v = public_to_sap_velocity(load3(joint_qd_out, iv), load3(joint_qd_out, iv + 3), r)
+            store3(joint_qd_out, iv, w)
+            store3(joint_qd_out, iv + 3, v)
+
+    @wp.func
+    def read_force(
+        p: wp.ref[JointParameters],
+        public_force: int,
+        joint: int,
+        joint_f_in: wp.array(dtype=wp.float32),
+        joint_q: wp.array(dtype=wp.float64),
+        body_q_in: wp.array(dtype=state.transform),
+        joint_f_out: wp.array(dtype=wp.float64),
+    ):
+        """Generalized force of one joint at positions joint_q, in sap order."""
+        iv = p.joint_qd_start[joint]
+        i_end = p.joint_qd_start[joint + 1]
+        any_force = bool(False)
+        i = int(iv)
+        while i < i_end:
+            joint_f_out[i] = wp.float64(joint_f_in[i])
+            any_force = any_force or joint_f_out[i] != wp.float64(0.0)
+            i += 1
+        if public_force != 0 and any_force and is_floating(p.joint_type[joint]):
+            r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q)
+            r_WF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
+            if p.joint_parent[joint] >= 0:
+                r_WF = body_rotation(body_q_in, p.joint_parent[joint]) * r_WF
+            f = wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv))
+            m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv + 3)), r)
+            store3(joint_f_out, iv, m)
+            store3(joint_f_out, iv + 3, f)
+
+    @wp.func
+    def read_wrench(
+        p: wp.ref[JointParameters],
+        public_force: int,
+        body: int,
+        wrench: wp.spatial_vectorf,
+        body_q_in: wp.array(dtype=state.transform),
+    ) -> wp.spatial_vectord:
+        """Residual of the external wrench on one body."""
         a = vec3(wp.float64(wrench[0]), wp.float64(wrench[1]), wp.float64(wrench[2]))
         b = vec3(wp.float64(wrench[3]), wp.float64(wrench[4]), wp.float64(wrench[5]))
-        if public_body_force != 0:
+        if public_force != 0:
             com = p.body_com[body]
             r_W = wp.quat_rotate(
                 body_rotation(body_q_in, body), vec3(wp.float64(com[0]), wp.float64(com[1]), wp.float64(com[2]))
@@ -126,40 +137,7 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
             tau_O, f_W = public_to_sap_force(a, b, r_W)
             a = -tau_O
             b = -f_W
-        body_f_out[body] = wp.spatial_vectord(a[0], a[1], a[2], b[0], b[1], b[2])
-
-    @solver_kernel
-    def read_boundary(
-        parameters: wp.array(dtype=JointParameters),
-        public_velocity: int,
-        public_joint_force: int,
-        public_body_force: int,
-        joint_q_in: wp.array(dtype=scalar),
-        joint_qd_in: wp.array(dtype=scalar),
-        body_q_in: wp.array(dtype=state.transform),
-        joint_f_in: wp.array(dtype=wp.float32),
-        body_f_in: wp.array(dtype=wp.spatial_vectorf),
-        joint_q_out: wp.array(dtype=wp.float64),
-        joint_qd_out: wp.array(dtype=wp.float64),
-        joint_f_out: wp.array(dtype=wp.float64),
-        body_f_out: wp.array(dtype=wp.spatial_vectord),
-    ):
-        read_joint(
-            parameters,
-            wp.tid(),
-            public_velocity,
-            public_joint_force,
-            public_body_force,
-            joint_q_in,
-            joint_qd_in,
-            body_q_in,
-            joint_f_in,
-            body_f_in,
-            joint_q_out,
-            joint_qd_out,
-            joint_f_out,
-            body_f_out,
-        )
+        return wp.spatial_vectord(a[0], a[1], a[2], b[0], b[1], b[2])
 
     @wp.func
     def write_joint_velocity(
@@ -195,49 +173,71 @@ def make_boundary_kernels(state: Types) -> SimpleNamespace:
     ):
         write_joint_velocity(parameters[0], public_velocity, wp.tid(), joint_q_in, joint_qd_in, joint_qd_out)
 
-    return SimpleNamespace(read=read_boundary, write=write_velocity, write_joint_velocity=write_joint_velocity)
+    return SimpleNamespace(
+        read_velocity=read_velocity,
+        read_force=read_force,
+        read_wrench=read_wrench,
+        write_joint_velocity=write_joint_velocity,
+        write=write_velocity,
+    )
+
+
+@wp.struct
+class Coordinates:
+    """A state in sap order, fp64, Newton's joint and body numbering."""
+
+    q: wp.array(dtype=wp.float64)
+    v: wp.array(dtype=wp.float64)
+    f: wp.array(dtype=wp.float64)
+    body_f: wp.array(dtype=wp.spatial_vectord)
+    # by world: for which kind of state these are the coordinates of known kinematics, 0 for none
+    known: wp.array(dtype=wp.int32)
+
+
+def make_coordinates(model: Any, worlds: int, forces: bool) -> StructArgument:
+    """Allocate the coordinates of ``model``, on request without forces."""
+    counts = {"q": model.joint_coord_count, "v": model.joint_dof_count, "known": worlds}
+    if forces:
+        counts |= {"f": model.joint_dof_count, "body_f": model.body_count}
+    coordinates: Any = Coordinates()
+    for name, count in counts.items():
+        dtype = coordinates._cls.vars[name].type.dtype
+        setattr(coordinates, name, wp.zeros(count, dtype=dtype, device=model.device))
+    return StructArgument(coordinates, model.device)
 
 
 class SapBoundary:
     """The solver's own copies of a state and a control in sap order, Newton's joint and body numbering, fp64."""
 
-    def __init__(self, model: Any, parameters: StructArgument):
-        """Allocate the buffers for ``model``."""
-        device = model.device
+    def __init__(self, model: Any, passage: Any):
+        """Take the buffers that ``passage`` fills."""
         self.model = model
-        self.parameters = parameters
-        self.joint_q = wp.zeros(model.joint_coord_count, dtype=wp.float64, device=device)
-        self.joint_qd = wp.zeros(model.joint_dof_count, dtype=wp.float64, device=device)
+        self.passage = passage
+        coordinates = passage.coordinates.struct
+        self.joint_q = coordinates.q
+        self.joint_qd = coordinates.v
         """Velocities, free and distance joints [w, v_O] in F [rad/s, m/s]."""
-        self.joint_f = wp.zeros(model.joint_dof_count, dtype=wp.float64, device=device)
+        self.joint_f = coordinates.f
         """Generalized forces, free and distance joints [tau_O, f] in F [N m, N]."""
-        self.body_f = wp.zeros(model.body_count, dtype=wp.spatial_vectord, device=device)
+        self.body_f = coordinates.body_f
         """Residual -[tau_O, f] of the external wrenches, world axes [N m, N]."""
 
-    def read(self, state: SapState, control: SapControl) -> None:
-        """Fill the buffers from ``state`` and ``control``, converting what is in public order."""
-        wp.launch(
-            make_boundary_kernels(TYPES[state.precision]).read,
-            dim=self.model.joint_count,
-            inputs=[
-                self.parameters.array,
-                int(state.joint_qd_order == "public"),
-                int(control.joint_f_order == "public"),
-                int(state.body_f_order == "public"),
-                state.joint_q,
-                state.joint_qd,
-                state.body_q,
-                control.joint_f,
-                state.body_f,
-            ],
-            outputs=[self.joint_q, self.joint_qd, self.joint_f, self.body_f],
-            device=self.model.device,
-        )
+    @property
+    def parameters(self) -> StructArgument:
+        """Newton's joint and body arrays."""
+        return self.passage.parameters
+
+    def read(self, state: SapState, control: SapControl, part: Part | None = None, place: bool = True) -> None:
+        """Fill the buffers from ``state`` and ``control``, converting what is in public order.
+
+        With ``place`` this also does the forward kinematics of the state, into the data of the free motion.
+        """
+        self.passage.enter(state, control, part or self.passage.all_worlds, place)
 
     def write_velocity(self, joint_q: wp.array, joint_qd: wp.array, state: SapState) -> None:
         """Convert sap velocities at positions ``joint_q`` (both fp64) into ``state.joint_qd`` in the state's order."""
         wp.launch(
-            make_boundary_kernels(TYPES[state.precision]).write,
+            make_boundary(TYPES[state.precision]).write,
             dim=self.model.joint_count,
             inputs=[self.parameters.array, int(state.joint_qd_order == "public"), joint_q, joint_qd],
             outputs=[state.joint_qd],

@@ -1,4 +1,4 @@
-"""Stage 2: free motion. Kinematics, the dynamics matrix A and the unconstrained velocity v*.
+"""Stage 2: free motion. The dynamics matrix A and the unconstrained velocity v*.
 
     A  = M + diag(joint_armature) + h diag(joint_damping)
     v* = v0 + A^-1 h (tau - c(q, v0) - diag(joint_damping) v0)
@@ -22,10 +22,13 @@ from ..precision import FP64, TYPES, Types
 from .arguments import Scratch, StructArgument, make_flat, make_window
 from .block import barrier, lane, make_add_rows, make_cholesky, make_copy
 from .kernel import solver_kernel
-from .kinematics import BALL, Links, make_kinematics, make_link
+from .kinematics import Links, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part
 from .status import DIVERGED, FREE_MOTION_FAILED
+
+NOT_FINITE = wp.constant(1)
+"""Mark of a world with a coordinate that is not finite."""
 
 
 @functools.cache
@@ -50,10 +53,11 @@ def make_free_motion_data(pose: Types, types: Types):
         A_factor: wp.array(dtype=scalar)
         Vw: wp.array(dtype=vec3)  # spatial velocities, by body
         Vv: wp.array(dtype=vec3)
+        aw: wp.array(dtype=vec3)  # spatial accelerations of unaccelerated dofs without gravity, by body
+        av: wp.array(dtype=vec3)
+        mark: wp.array(dtype=wp.int32)  # what reading the state found, by world
         # scratch by body
         shared: int  # whether all worlds use the same scratch
-        aw: wp.array(dtype=vec3)
-        av: wp.array(dtype=vec3)
         fw: wp.array(dtype=vec3)
         fv: wp.array(dtype=vec3)
         m: wp.array(dtype=scalar)
@@ -67,7 +71,7 @@ def make_free_motion_data(pose: Types, types: Types):
 
 
 SCRATCH = (
-    *((name, "body") for name in ("aw", "av", "fw", "fv", "m", "mc", "inertia")),
+    *((name, "body") for name in ("fw", "fv", "m", "mc", "inertia")),
     ("rhs", "dof"),
     ("column_force", "6 * dof"),
 )
@@ -79,8 +83,6 @@ def make_free_motion_kernel(pose: Types, types: Types):
     """The kernel of the stage: one block per world."""
     Data = make_free_motion_data(pose, types)
     Link = make_link(pose)
-    K = make_kinematics(pose)
-    is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
     cholesky = make_cholesky(types)
     factor, solve = cholesky.factor, cholesky.solve
     rows, copy = make_add_rows(types, types), make_copy(types, types)
@@ -94,137 +96,9 @@ def make_free_motion_kernel(pose: Types, types: Types):
         return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
 
     @wp.func
-    def basis(i: int) -> pose_vec3:
-        e = pose_vec3()
-        e[i] = pose.scalar(1.0)
-        return e
-
-    @wp.func
-    def root_origin(
-        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), arm: pose_vec3, q: wp.array(dtype=wp.float64)
-    ) -> wp.vec3d:
-        """World position of a root body's origin: its possibly large translation is added up in fp64."""
-        x = wp.vec3d()
-        if is_floating(link.kind):
-            x = wp.vec3d(q[link.q_start], q[link.q_start + 1], q[link.q_start + 2])
-        elif link.kind != BALL:
-            i = int(0)
-            while i < link.linear:
-                a = axis[link.dof + i]
-                x += wp.vec3d(wp.float64(a[0]), wp.float64(a[1]), wp.float64(a[2])) * q[link.q_start + i]
-                i += 1
-        r = link.r_PF
-        r64 = wp.normalize(wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3])))
-        p = link.p_PF
-        o = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + wp.quat_rotate(r64, x)
-        return o - wp.vec3d(wp.float64(arm[0]), wp.float64(arm[1]), wp.float64(arm[2]))
-
-    @wp.func
-    def place_body(
-        link: wp.ref[Link],
-        axis: wp.array(dtype=pose_vec3),
-        d: wp.ref[Data],
-        b: int,
-        gravity: wp.vec3f,
-        q: wp.array(dtype=wp.float64),
+    def body_dynamics(
+        link: wp.ref[Link], d: wp.ref[Data], b: int, gravity: vec3, body_f: wp.array(dtype=wp.spatial_vectord)
     ):
-        """Pose, motion columns, velocity and bias acceleration of one body, from those of its parent."""
-        parent = link.parent
-        kind = link.kind
-        r_WF = link.r_PF
-        Vw = vec3()
-        Vv = vec3()
-        aw = vec3()
-        av = -vec3(scalar(gravity[0]), scalar(gravity[1]), scalar(gravity[2]))
-        p_F = pose_vec3()
-        if parent >= 0:
-            r_WF = d.r[parent] * r_WF
-            p_F = d.p[parent] + wp.quat_rotate(d.r[parent], link.p_PF)
-            Vw = d.Vw[parent]
-            Vv = d.Vv[parent]
-            aw = d.aw[parent]
-            av = d.av[parent]
-        # angular axes of a scalar joint follow one another: each is carried by the rotations before it
-        e = link.dof
-        r_WM = r_WF
-        if is_floating(kind) or kind == BALL:
-            r_WM = r_WF * joint_rotation(link, axis, q)
-        else:
-            i = int(link.linear)
-            while i < link.dof_count:
-                d.Sw[e + i] = cast(wp.quat_rotate(r_WM, axis[e + i]))
-                r_WM = r_WM * wp.quat_from_axis_angle(axis[e + i], pose.scalar(q[link.q_start + i]))
-                i += 1
-        r_WB = wp.normalize(r_WM * link.r_MB)
-        arm = wp.quat_rotate(r_WB, link.p_BM)  # from the body origin to M
-        p_M = arm  # the reference point o is the root body's origin
-        if parent >= 0:
-            p_M = p_F + wp.quat_rotate(r_WF, joint_translation(link, axis, q))
-        else:
-            d.origin[b] = root_origin(link, axis, arm, q)
-        p_B = p_M - arm
-
-        if is_floating(kind):
-            Vw_parent = Vw
-            w_rel = vec3()
-            u_rel = vec3()
-            c = cast(p_B)
-            for i in range(3):
-                a = cast(wp.quat_rotate(r_WF, basis(i)))
-                d.Sw[e + i] = a
-                d.Sv[e + i] = wp.cross(c, a)
-                d.Sw[e + 3 + i] = vec3()
-                d.Sv[e + 3 + i] = a
-                w_rel += a * scalar(d.v0[e + i])
-                u_rel += a * scalar(d.v0[e + 3 + i])
-            # angular columns pass through the child origin, which moves with the child
-            Vw += w_rel
-            Vv += u_rel + wp.cross(c, w_rel)
-            origin_velocity = Vv + wp.cross(Vw, c)
-            dw = wp.cross(Vw_parent, w_rel)
-            aw += dw
-            av += wp.cross(Vw_parent, u_rel) + wp.cross(origin_velocity, w_rel) + wp.cross(c, dw)
-        elif kind == BALL:
-            c = cast(p_M)
-            w_rel = vec3()
-            for i in range(3):
-                a = cast(wp.quat_rotate(r_WF, basis(i)))
-                d.Sw[e + i] = a
-                d.Sv[e + i] = wp.cross(c, a)
-                w_rel += a * scalar(d.v0[e + i])
-            u_rel = wp.cross(c, w_rel)  # the three columns are fixed in the parent
-            aw += wp.cross(Vw, w_rel)
-            av += wp.cross(Vw, u_rel) + wp.cross(Vv, w_rel)
-            Vw += w_rel
-            Vv += u_rel
-        else:
-            c = cast(p_M)
-            i = int(0)
-            while i < link.dof_count:
-                sw = vec3()
-                sv = vec3()
-                if i < link.linear:
-                    sv = cast(wp.quat_rotate(r_WF, axis[e + i]))
-                    d.Sw[e + i] = sw
-                else:
-                    sw = d.Sw[e + i]
-                    sv = wp.cross(c, sw)
-                d.Sv[e + i] = sv
-                rate = scalar(d.v0[e + i])
-                aw += wp.cross(Vw, sw) * rate
-                av += (wp.cross(Vw, sv) + wp.cross(Vv, sw)) * rate
-                Vw += sw * rate
-                Vv += sv * rate
-                i += 1
-        d.p[b] = p_B
-        d.r[b] = r_WB
-        d.Vw[b] = Vw
-        d.Vv[b] = Vv
-        d.aw[b] = aw
-        d.av[b] = av
-
-    @wp.func
-    def body_dynamics(link: wp.ref[Link], d: wp.ref[Data], b: int, body_f: wp.array(dtype=wp.spatial_vectord)):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
         r = d.r[b]
         R = wp.quat_to_matrix(quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])))
@@ -239,7 +113,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         Vw = d.Vw[b]
         Vv = d.Vv[b]
         aw = d.aw[b]
-        av = d.av[b]
+        av = d.av[b] - gravity  # as if the ground accelerated upwards
         hw = inertia * Vw + wp.cross(mc, Vv)
         hv = m * Vv - wp.cross(mc, Vw)
         residual = body_f[link.body]
@@ -252,31 +126,13 @@ def make_free_motion_kernel(pose: Types, types: Types):
         d.fv[b] = m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force
 
     @wp.func
-    def bad_coordinates(link: wp.ref[Link], q: wp.array(dtype=wp.float64)) -> int:
-        """How many coordinates of a joint are not finite."""
-        count = int(0)
-        n = link.dof_count
-        if link.kind == BALL or is_floating(link.kind):
-            n = n + 1
-        i_end = link.q_start + n
-        i = int(link.q_start)
-        while i < i_end:
-            if not wp.isfinite(q[i]):
-                count += 1
-            i += 1
-        return count
-
-    @wp.func
     def move_freely(
         world: int,
         layout_in: wp.array(dtype=Layout),
         links: wp.array(dtype=Link),
-        axis: wp.array(dtype=pose_vec3),
         gravity_in: wp.array(dtype=wp.vec3f),
         armature_in: wp.array(dtype=wp.float32),
         damping_in: wp.array(dtype=wp.float32),
-        q_in: wp.array(dtype=wp.float64),
-        v_in: wp.array(dtype=wp.float64),
         force_in: wp.array(dtype=wp.float64),
         body_f_in: wp.array(dtype=wp.spatial_vectord),
         dt: wp.float64,
@@ -291,31 +147,21 @@ def make_free_motion_kernel(pose: Types, types: Types):
         h = scalar(dt)
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
-        gravity = gravity_in[layout.world_gravity[world]]
-        e = int(start + lane())
-        while e < end:
-            d.v0[e] = v_in[layout.dof_newton[e]]
-            e += wp.block_dim()
+        g = gravity_in[layout.world_gravity[world]]
+        gravity = vec3(scalar(g[0]), scalar(g[1]), scalar(g[2]))
         e_end = layout.world_prescribed[world + 1]
         e = int(layout.world_prescribed[world] + lane())
         while e < e_end:
-            d.v0[e] = v_in[layout.dof_newton[e]]
             d.v_star[e] = scalar(d.v0[e])
             e += wp.block_dim()
+        b_end = layout.world_body[world + 1]
+        b = int(layout.world_body[world] + lane())
+        while b < b_end:
+            body_dynamics(links[b], d, b, gravity, body_f_in)
+            b += wp.block_dim()
         barrier()
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]
-        level = int(first_level)
-        while level < last_level:
-            i_end = layout.level_start[level + 1]
-            i = int(layout.level_start[level] + lane())
-            while i < i_end:
-                b = layout.level_body[i]
-                place_body(links[b], axis, d, b, gravity, q_in)
-                body_dynamics(links[b], d, b, body_f_in)
-                i += wp.block_dim()
-            barrier()
-            level += 1
         up_end = last_level - first_level
         up = int(0)
         while up < up_end:
@@ -405,25 +251,17 @@ def make_free_motion_kernel(pose: Types, types: Types):
                 d.v_star[e] = d.v_star[e] + d.rhs[e]
             e += wp.block_dim()
         if lane() == 0:
-            bad = int(0)
-            b_end = layout.world_body[world + 1]
-            b = int(layout.world_body[world])
-            while b < b_end:
-                bad += bad_coordinates(links[b], q_in)
-                b += 1
-            status_out[world] = wp.where(bad != 0, DIVERGED, wp.where(ok != 0, 0, FREE_MOTION_FAILED))
+            bad = (d.mark[world] & NOT_FINITE) != 0
+            status_out[world] = wp.where(bad, DIVERGED, wp.where(ok != 0, 0, FREE_MOTION_FAILED))
 
     @solver_kernel
     def free_motion(
         first_world: int,
         layout: wp.array(dtype=Layout),
         links: wp.array(dtype=Link),
-        axis: wp.array(dtype=pose_vec3),
         gravity_in: wp.array(dtype=wp.vec3f),
         armature_in: wp.array(dtype=wp.float32),
         damping_in: wp.array(dtype=wp.float32),
-        q_in: wp.array(dtype=wp.float64),
-        v_in: wp.array(dtype=wp.float64),
         force_in: wp.array(dtype=wp.float64),
         body_f_in: wp.array(dtype=wp.spatial_vectord),
         dt: wp.float64,
@@ -434,12 +272,9 @@ def make_free_motion_kernel(pose: Types, types: Types):
             first_world + wp.tid() // wp.block_dim(),
             layout,
             links,
-            axis,
             gravity_in,
             armature_in,
             damping_in,
-            q_in,
-            v_in,
             force_in,
             body_f_in,
             dt,
@@ -463,6 +298,7 @@ class SapFreeMotion:
         self.data: Any = make_free_motion_data(self.pose_types, self.types)()
         counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count}
         counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "impulse"), sizes.dof_count)
+        counts["mark"] = sizes.world_count
         scratch = Scratch(self.layout, sizes, model.device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
         counts |= {name: room[first] for name, first in SCRATCH}
@@ -472,11 +308,14 @@ class SapFreeMotion:
                 setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
         self.data.shared = scratch.shared
         self.argument = StructArgument(self.data, model.device).array
-        self._links = links.get(self.pose_types)
+        self._links = links.get(self.pose_types)[0]
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)
 
     def compute(self, boundary: Any, dt: float, status: wp.array, part: Part) -> None:
-        """Fill `data` for the state held by ``boundary``; a world whose A is not positive definite is marked."""
+        """Fill the rest of `data` for the state that ``boundary`` has read.
+
+        A world whose A is not positive definite is marked.
+        """
         model = self.model
         wp.launch(
             self._kernel,
@@ -484,12 +323,10 @@ class SapFreeMotion:
             inputs=[
                 part.first,
                 self.layout_argument,
-                *self._links,
+                self._links,
                 model.gravity,
                 model.joint_armature,
                 model.joint_damping,
-                boundary.joint_q,
-                boundary.joint_qd,
                 boundary.joint_f,
                 boundary.body_f,
                 dt,

@@ -68,6 +68,9 @@ class Layout:
     distance_body: wp.array(dtype=wp.int32)  # bodies below distance joints, by world
     world_distance: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
 
+    loop_joint: wp.array(dtype=wp.int32)  # Newton's joints that close loops, by world of their child
+    world_loop: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
+
     newton_body: wp.array(dtype=wp.int32)  # solver body of each Newton body
 
 
@@ -121,6 +124,10 @@ class _Tables:
         self.body_mask = np.where(body_world < 0, 0 if self.is_global else count, body_world)
         # what does not respond to forces may be shared by all worlds; the first one computes it
         body_world = np.maximum(body_world, 0)
+        self.loops = np.setdiff1d(np.arange(model.joint_count), tree)
+        loop_world = body_world[model.joint_child.numpy()[self.loops]]
+        self.loops = self.loops[np.argsort(loop_world, kind="stable")]
+        self.world_loop = np.searchsorted(np.sort(loop_world), np.arange(count + 1))
         order = np.argsort(body_world, kind="stable")
         self.bodies_by_world = np.split(order, np.searchsorted(body_world[order], np.arange(1, count)))
         self._cache: dict[bytes, dict[str, np.ndarray]] = {}
@@ -209,6 +216,8 @@ class _Tables:
             "dof_reach": joined("dof_first", "dof"),
             "world_coupled": np.zeros(len(worlds)),
             "distance_body": joined("distance_body", "body"),
+            "loop_joint": self.loops,
+            "world_loop": self.world_loop,
         }
         newton_body = np.empty(int(start["body"][-1]), np.int64)
         newton_body[arrays["body_newton"]] = np.arange(len(newton_body))

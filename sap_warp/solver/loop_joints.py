@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 
 from ..precision import TYPES, Types
-from .boundary import make_boundary_kernels
+from .boundary import make_boundary
 from .kernel import solver_kernel
 from .kinematics import JointParameters
 from .layout import Layout
@@ -21,7 +21,7 @@ from .topology import tree_joints
 def make_pass_kernel(state: Types):
     """Kernel that hands joint_q and joint_qd of the listed joints on to a state, one thread per joint."""
     scalar = state.scalar
-    write_joint_velocity = make_boundary_kernels(state).write_joint_velocity
+    write_joint_velocity = make_boundary(state).write_joint_velocity
 
     @wp.func
     def pass_joint(

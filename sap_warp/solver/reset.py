@@ -97,7 +97,7 @@ class SapReset:
         solver, model = self._solver, self._solver.model
         _check_mask(world_mask, solver.sizes.world_count, model.device)
         # the boundary's buffers are free between steps; they receive the initial velocity in sap order
-        solver.boundary.read(self._initial, solver.model_control)
+        solver.boundary.read(self._initial, solver.model_control, place=False)
         wp.launch(
             make_reset_kernel(TYPES[state.precision]),
             dim=solver.sizes.body_count,

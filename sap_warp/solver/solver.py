@@ -38,6 +38,7 @@ from .layout import build_layout
 from .loop_joints import LoopJoints
 from .options import SapOptions, expand_options
 from .parts import Part, split_worlds
+from .passage import Passage
 from .reset import SapReset
 from .status import SolveStatus
 from .support import check_model
@@ -111,20 +112,21 @@ class SolverSAP(SolverBase):
         """Make the tables and stages for what the model contains now."""
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
+        self._all = Part(0, self.sizes.world_count, self._block_dim)
         self.constraints = SapConstraints(self.sap_model, self.layout, self.sizes, self.options)
         device = self.model.device
         parameters = StructArgument(joint_parameters(self.model), device)
         shared = (self.sap_model, StructArgument(self.layout, device), self.sizes)
-        self.boundary = SapBoundary(self.sap_model, parameters)
         self.links = Links(self.sap_model, self.layout, self.sizes)
         self.free_motion = SapFreeMotion(*shared, self.links, self.options)
+        self.passage = Passage(*shared, parameters, self.links, self.free_motion, self._all)
+        self.boundary = SapBoundary(self.sap_model, self.passage)
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, self.options, self.free_motion)
         self.contact_solve = SapContactSolve(
             *shared, self.options, self.free_motion, self.contact_jacobian, self.constraints, self._block_dim
         )
-        self.integrate = SapIntegrate(*shared, parameters, self.links, self.options)
+        self.integrate = SapIntegrate(self.sap_model, self.passage, self.options)
         self.loop_joints = LoopJoints(self.sap_model, self.free_motion.layout_argument)
-        self._all = Part(0, self.sizes.world_count, self._block_dim)
         self._parts = split_worlds(self.sizes, self._block_dim, device)
         self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
         self._model_control = self._view_model_control()
@@ -167,14 +169,14 @@ class SolverSAP(SolverBase):
         acceleration = BodyAcceleration(observables, source, state_out)
         if self._resolved_collision_frequency_type(self.CollisionSlot.RIGID) == self.CollisionFrequencyType.PRE_INIT:
             self._run_rigid_collision(state_in, dt)
-        self.boundary.read(source, inputs)  # public twists at the centre of mass -> sap order at the body origin
         self.contact_jacobian.collect(source, found)  # contacts by world
         for part in self._parts:
+            self.boundary.read(source, inputs, part)  # public twists -> sap order, poses of the bodies
             self.free_motion.compute(self.boundary, dt, self._status, part)  # A, v*
             self.contact_jacobian.compute(self.boundary, inputs, dt, part, ctrl)  # rows, weights
             self.constraints.compute(self.boundary, self.free_motion, dt, part)  # couplings, welds, loops
             self.contact_solve.solve(dt, self._status, part)  # v = argmin l(v)
-            self.integrate.write(self.boundary, self.contact_solve.velocity, self._status, target, dt, part)
+            self.integrate.write(self.contact_solve.velocity, self._status, target, dt, part)  # new positions and poses
         self.loop_joints.hand_on(self.boundary, target)
         acceleration.finish(target, dt)
         self._last_contacts, self._last_dt = found, dt
@@ -294,9 +296,9 @@ class SolverSAP(SolverBase):
             self.integrate.time, self.integrate.frame = time, frame
             return
         refreshed = StructArgument(joint_parameters(self.model), self.model.device)
-        for stage in (self.boundary, self.contact_jacobian, self.integrate):
-            stage.parameters = refreshed
+        self.passage.parameters = self.contact_jacobian.parameters = refreshed
         self.links.refresh()
+        self.passage.forget()
         self.contact_jacobian.motors.refresh()
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)

@@ -1,0 +1,493 @@
+"""Both ends of a step in one kernel: a state comes in, a state goes out, and its bodies are placed.
+
+The state that goes out is mostly the one that comes in next. So the kernel places the bodies at the end of a step,
+from what it reads back out of the finished state: exactly the numbers that the next step will read. The next step
+compares, world by world, and takes over the result if the numbers are equal. If they are not - a user has changed
+something, or passes another state - it places the bodies itself, with the same instructions.
+"""
+
+import functools
+from typing import Any
+
+import warp as wp
+
+from ..model import SapControl, SapState
+from ..precision import FP32, FP64, TYPES, Types
+from .arguments import StructArgument, make_flat
+from .block import barrier, lane
+from .boundary import Coordinates, make_boundary, make_coordinates
+from .free_motion import NOT_FINITE, make_free_motion_data
+from .integrate import make_advance_joint
+from .kernel import solver_kernel
+from .kinematics import JointParameters, Links, make_link
+from .layout import Layout, LayoutSizes
+from .parts import Part
+from .placement import make_place_body
+from .status import FREE_MOTION_FAILED
+
+CHANGED = wp.constant(2)
+"""Mark of a world whose kinematics are not known yet."""
+
+READ = wp.constant(0)
+PLACE = wp.constant(1)
+LEAVE = wp.constant(2)
+"""What the kernel does: read a state, also place its bodies, or finish a step."""
+
+
+@functools.cache
+def make_passage_kernel(state: Types, pose: Types, types: Types):
+    """The kernel for states of one precision, poses and motions of others: one block per world."""
+    Data, Link = make_free_motion_data(pose, types), make_link(pose)
+    boundary = make_boundary(state)
+    read_velocity, read_force, read_wrench = boundary.read_velocity, boundary.read_force, boundary.read_wrench
+    write_joint_velocity = boundary.write_joint_velocity
+    advance_joint, place_body = make_advance_joint(), make_place_body(pose, types)
+    scalar, vec3 = state.scalar, types.vec3
+    F = wp.float64
+    KIND = wp.constant(1 if state is FP32 else 2)
+    flat_layout, flat_joints = make_flat(Layout), make_flat(JointParameters)
+    flat_data, flat_coordinates = make_flat(Data), make_flat(Coordinates)
+
+    @wp.func
+    def to_motion(v: pose.vec3) -> vec3:
+        return vec3(types.scalar(v[0]), types.scalar(v[1]), types.scalar(v[2]))
+
+    @wp.func
+    def advance(
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        before: wp.ref[Coordinates],
+        after: wp.ref[Coordinates],
+        b: int,
+        h: F,
+        mode: int,
+        public_velocity: int,
+        v_new: wp.array(dtype=F),
+        joint_q: wp.array(dtype=scalar),
+        joint_qd: wp.array(dtype=scalar),
+    ):
+        """Write new position and velocity of the joint above one body into a state."""
+        joint = layout.body_joint[b]
+        i_end = p.joint_q_start[joint + 1]
+        if h > F(0.0) and layout.body_prescribed[b] == 0:
+            advance_joint(p, joint, h, mode, before.q, before.v, v_new, after.q)
+        else:
+            i = int(p.joint_q_start[joint])
+            while i < i_end:
+                after.q[i] = before.q[i]
+                i += 1
+        write_joint_velocity(p, public_velocity, joint, after.q, v_new, joint_qd)
+        i = int(p.joint_q_start[joint])
+        while i < i_end:
+            joint_q[i] = scalar(after.q[i])
+            i += 1
+
+    @wp.func
+    def read_position(
+        p: wp.ref[JointParameters],
+        joint: int,
+        joint_q: wp.array(dtype=scalar),
+        c: wp.ref[Coordinates],
+        known: wp.ref[Coordinates],
+    ) -> int:
+        """Coordinates of one joint; says whether they are finite and the known ones."""
+        mark = int(0)
+        trace = F(0.0)
+        i_end = p.joint_q_start[joint + 1]
+        i = int(p.joint_q_start[joint])
+        while i < i_end:
+            x = F(joint_q[i])
+            if x != known.q[i]:
+                mark = CHANGED
+            trace += x * F(0.0)  # stays zero as long as everything is finite
+            c.q[i] = x
+            i += 1
+        if trace != F(0.0):
+            mark = CHANGED | NOT_FINITE
+        return mark
+
+    @wp.func
+    def take_over(layout: wp.ref[Layout], n: wp.ref[Data], d: wp.ref[Data], world: int):
+        """Copy the known kinematics of a world."""
+        b_end = layout.world_body[world + 1]
+        b = int(layout.world_body[world] + lane())
+        while b < b_end:
+            d.origin[b] = n.origin[b]
+            d.p[b] = n.p[b]
+            d.r[b] = n.r[b]
+            d.Vw[b] = n.Vw[b]
+            d.Vv[b] = n.Vv[b]
+            d.aw[b] = n.aw[b]
+            d.av[b] = n.av[b]
+            b += wp.block_dim()
+        e_end = layout.world_dof[world + 1]
+        e = int(layout.world_dof[world] + lane())
+        while e < e_end:
+            d.Sw[e] = n.Sw[e]
+            d.Sv[e] = n.Sv[e]
+            e += wp.block_dim()
+        e_end = layout.world_prescribed[world + 1]
+        e = int(layout.world_prescribed[world] + lane())
+        while e < e_end:
+            d.Sw[e] = n.Sw[e]
+            d.Sv[e] = n.Sv[e]
+            e += wp.block_dim()
+
+    @wp.func
+    def write_body(
+        layout: wp.ref[Layout],
+        link: wp.ref[Link],
+        d: wp.ref[Data],
+        b: int,
+        body_q: wp.array(dtype=state.transform),
+        body_qd: wp.array(dtype=wp.spatial_vectorf),
+    ):
+        """Pose and public twist of one body."""
+        o = d.origin[layout.body_root[b]]
+        p = d.p[b]
+        r = d.r[b]
+        body_q[link.body] = state.transform(
+            state.vec3(scalar(o[0] + F(p[0])), scalar(o[1] + F(p[1])), scalar(o[2] + F(p[2]))),
+            state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])),
+        )
+        w = d.Vw[b]
+        v_C = d.Vv[b] + wp.cross(w, to_motion(p + wp.quat_rotate(r, link.com)))
+        twist = wp.spatial_vectorf()
+        for k in range(3):
+            twist[k] = wp.float32(v_C[k])
+            twist[k + 3] = wp.float32(w[k])
+        body_qd[link.body] = twist
+
+    @wp.func
+    def pass_world(
+        world: int,
+        layout_in: wp.array(dtype=Layout),
+        joints_in: wp.array(dtype=JointParameters),
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose.vec3),
+        task: int,
+        public_velocity: int,
+        public_joint_force: int,
+        public_body_force: int,
+        mode: int,
+        dt: F,
+        status: wp.array(dtype=wp.int32),
+        joint_f: wp.array(dtype=wp.float32),
+        body_f: wp.array(dtype=wp.spatial_vectorf),
+        coordinates_in: wp.array(dtype=Coordinates),
+        v_new: wp.array(dtype=F),
+        result_in: wp.array(dtype=Coordinates),
+        known_in: wp.array(dtype=Coordinates),
+        data_in: wp.array(dtype=Data),
+        known_data_in: wp.array(dtype=Data),
+        joint_q: wp.array(dtype=scalar),
+        joint_qd: wp.array(dtype=scalar),
+        body_q: wp.array(dtype=state.transform),
+        body_qd: wp.array(dtype=wp.spatial_vectorf),
+        time: wp.array(dtype=F),
+        frame: wp.array(dtype=wp.int64),
+    ):
+        layout = layout_in[0]
+        p = joints_in[0]
+        c = result_in[0]
+        known = known_in[0]
+        d = data_in[0]
+        flat_layout(layout)
+        flat_joints(p)
+        flat_coordinates(c)
+        flat_coordinates(known)
+        flat_data(d)
+        first = layout.world_body[world]
+        b_end = layout.world_body[world + 1]
+        if lane() == 0:
+            d.mark[world] = 0
+            if task == PLACE and known.known[world] != KIND:
+                d.mark[world] = CHANGED
+        if task == LEAVE:
+            before = coordinates_in[0]
+            flat_coordinates(before)
+            h = dt
+            if status[world] >= FREE_MOTION_FAILED:
+                h = F(0.0)
+                e_end = layout.world_dof[world + 1]
+                e = int(layout.world_dof[world] + lane())
+                while e < e_end:
+                    v_new[layout.dof_newton[e]] = before.v[layout.dof_newton[e]]
+                    e += wp.block_dim()
+                barrier()
+            b = int(first + lane())
+            while b < b_end:
+                advance(layout, p, before, c, b, h, mode, public_velocity, v_new, joint_q, joint_qd)
+                b += wp.block_dim()
+        barrier()
+        mark = int(0)
+        b = int(first + lane())
+        while b < b_end:
+            joint = layout.body_joint[b]
+            mark = mark | read_position(p, joint, joint_q, c, known)
+            read_velocity(p, public_velocity, joint, joint_qd, c.q, c.v)
+            if task != LEAVE:
+                read_force(p, public_joint_force, joint, joint_f, c.q, body_q, c.f)
+                body = layout.body_newton[b]
+                wrench = body_f[body]
+                c.body_f[body] = wp.spatial_vectord()
+                size = float(0.0)
+                for k in range(6):
+                    size += wp.abs(wrench[k])
+                if size != float(0.0):
+                    c.body_f[body] = read_wrench(p, public_body_force, body, wrench, body_q)
+            iv = p.joint_qd_start[joint]
+            e = layout.body_dof[b]
+            i_end = layout.body_dof_count[b]
+            i = int(0)
+            while i < i_end:
+                v = c.v[iv + i]
+                if v != known.v[iv + i]:
+                    mark = mark | CHANGED
+                d.v0[e + i] = v
+                i += 1
+            b += wp.block_dim()
+        if mark != 0:
+            wp.atomic_or(d.mark, world, mark)
+        if task != LEAVE:
+            i_end = layout.world_loop[world + 1]
+            i = int(layout.world_loop[world] + lane())
+            while i < i_end:
+                joint = layout.loop_joint[i]
+                read_position(p, joint, joint_q, c, known)
+                read_velocity(p, public_velocity, joint, joint_qd, c.q, c.v)
+                read_force(p, public_joint_force, joint, joint_f, c.q, body_q, c.f)
+                i += wp.block_dim()
+        barrier()
+        if task == READ:
+            return
+        if task == PLACE and (d.mark[world] & CHANGED) == 0:
+            n = known_data_in[0]
+            flat_data(n)
+            take_over(layout, n, d, world)
+            return
+        level_end = layout.world_level[world + 1]
+        level = int(layout.world_level[world])
+        while level < level_end:
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
+                b = layout.level_body[i]
+                place_body(links[b], axis, d, b, c.q)
+                i += wp.block_dim()
+            barrier()
+            level += 1
+        if task == LEAVE:
+            b = int(first + lane())
+            while b < b_end:
+                write_body(layout, links[b], d, b, body_q, body_qd)
+                b += wp.block_dim()
+            if lane() == 0:
+                c.known[world] = KIND
+                if world == 0:
+                    time[0] = time[0] + dt
+                    frame[0] = frame[0] + wp.int64(1)
+
+    @solver_kernel
+    def passage(
+        first_world: int,
+        layout: wp.array(dtype=Layout),
+        p: wp.array(dtype=JointParameters),
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose.vec3),
+        task: int,
+        public_velocity: int,
+        public_joint_force: int,
+        public_body_force: int,
+        mode: int,
+        dt: F,
+        status: wp.array(dtype=wp.int32),
+        joint_f: wp.array(dtype=wp.float32),
+        body_f: wp.array(dtype=wp.spatial_vectorf),
+        coordinates: wp.array(dtype=Coordinates),
+        v_new: wp.array(dtype=F),
+        result: wp.array(dtype=Coordinates),
+        known: wp.array(dtype=Coordinates),
+        data: wp.array(dtype=Data),
+        known_data: wp.array(dtype=Data),
+        joint_q: wp.array(dtype=scalar),
+        joint_qd: wp.array(dtype=scalar),
+        body_q: wp.array(dtype=state.transform),
+        body_qd: wp.array(dtype=wp.spatial_vectorf),
+        time: wp.array(dtype=F),
+        frame: wp.array(dtype=wp.int64),
+    ):
+        pass_world(
+            first_world + wp.tid() // wp.block_dim(),
+            layout,
+            p,
+            links,
+            axis,
+            task,
+            public_velocity,
+            public_joint_force,
+            public_body_force,
+            mode,
+            dt,
+            status,
+            joint_f,
+            body_f,
+            coordinates,
+            v_new,
+            result,
+            known,
+            data,
+            known_data,
+            joint_q,
+            joint_qd,
+            body_q,
+            body_qd,
+            time,
+            frame,
+        )
+
+    return passage
+
+
+class _Known:
+    """Kinematics of the state that the last step left, and the coordinates they belong to."""
+
+    def __init__(self, model: Any, sizes: LayoutSizes, pose: Types, types: Types):
+        self.pose, self.types = pose, types
+        data: Any = make_free_motion_data(pose, types)()
+        counts = dict.fromkeys(("origin", "p", "r", "Vw", "Vv", "aw", "av"), sizes.body_count)
+        counts |= dict.fromkeys(("Sw", "Sv", "v0"), sizes.dof_count)
+        counts["mark"] = sizes.world_count
+        for name, count in counts.items():
+            setattr(data, name, wp.zeros(count, dtype=data._cls.vars[name].type.dtype, device=model.device))
+        self.data = StructArgument(data, model.device)
+        self.coordinates = make_coordinates(model, sizes.world_count, forces=False)
+
+
+class Passage:
+    """Launches the kernel; owns what the boundary has read and what is known of the state that goes out."""
+
+    def __init__(
+        self,
+        model: Any,
+        layout: StructArgument,
+        sizes: LayoutSizes,
+        parameters: StructArgument,
+        links: Links,
+        free_motion: Any,
+        all_worlds: Part,
+    ):
+        """Allocate everything that is needed for states of the free motion's precision."""
+        self.parameters = parameters
+        self.coordinates = make_coordinates(model, sizes.world_count, forces=True)
+        self._model, self._layout, self._sizes, self._links = model, layout, sizes, links
+        self._free_motion = free_motion
+        self.all_worlds = all_worlds
+        self._known = _Known(model, sizes, free_motion.pose_types, free_motion.types)
+        self._fine: _Known | None = None
+        dtypes = (wp.int32, wp.int64, wp.float32, wp.float64, wp.spatial_vectorf)
+        self._none = {dtype: wp.empty(0, dtype=dtype, device=model.device) for dtype in dtypes}
+
+    def forget(self) -> None:
+        """Take over nothing from before: the model has changed."""
+        self._known.coordinates.struct.known.zero_()
+
+    def enter(self, state: SapState, control: SapControl, part: Part, place: bool) -> None:
+        """Read ``state`` and ``control``, and ``place`` the bodies in the free motion's data."""
+        known = self._known
+        none = self._none
+        wp.launch(
+            make_passage_kernel(TYPES[state.precision], known.pose, known.types),
+            dim=part.threads,
+            inputs=[
+                part.first,
+                self._layout.array,
+                self.parameters.array,
+                *self._links.get(known.pose),
+                PLACE if place else READ,
+                int(state.joint_qd_order == "public"),
+                int(control.joint_f_order == "public"),
+                int(state.body_f_order == "public"),
+                0,
+                0.0,
+                none[wp.int32],
+                control.joint_f,
+                state.body_f,
+                self.coordinates.array,
+                none[wp.float64],
+            ],
+            outputs=[
+                self.coordinates.array,
+                known.coordinates.array,
+                self._free_motion.argument if place else known.data.array,
+                known.data.array,
+                state.joint_q,
+                state.joint_qd,
+                state.body_q,
+                state.body_qd,
+                none[wp.float64],
+                none[wp.int64],
+            ],
+            block_dim=part.lanes,
+            device=self._model.device,
+        )
+
+    def leave(
+        self,
+        velocity: wp.array,
+        status: wp.array,
+        state: SapState,
+        dt: float,
+        mode: int,
+        time: wp.array,
+        frame: wp.array,
+        part: Part,
+    ) -> None:
+        """Advance what was read with ``velocity``, write it to ``state`` and place the bodies there."""
+        precision = TYPES[state.precision]
+        known = self._known_of(precision)
+        none = self._none
+        wp.launch(
+            make_passage_kernel(precision, known.pose, known.types),
+            dim=part.threads,
+            inputs=[
+                part.first,
+                self._layout.array,
+                self.parameters.array,
+                *self._links.get(known.pose),
+                LEAVE,
+                int(state.joint_qd_order == "public"),
+                0,
+                0,
+                mode,
+                dt,
+                status,
+                none[wp.float32],
+                none[wp.spatial_vectorf],
+                self.coordinates.array,
+                velocity,
+            ],
+            outputs=[
+                known.coordinates.array,
+                known.coordinates.array,
+                known.data.array,
+                known.data.array,
+                state.joint_q,
+                state.joint_qd,
+                state.body_q,
+                state.body_qd,
+                time,
+                frame,
+            ],
+            block_dim=part.lanes,
+            device=self._model.device,
+        )
+
+    def _known_of(self, state: Types) -> _Known:
+        """What the kinematics of a state that goes out are written to: poses must not be coarser than the state."""
+        known = self._known
+        if state is FP32 or (known.pose is FP64 and known.types is FP64):
+            return known
+        if self._fine is None:
+            self._fine = _Known(self._model, self._sizes, FP64, FP64)
+        return self._fine
