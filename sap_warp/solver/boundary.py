@@ -68,55 +68,43 @@ def make_boundary(state: Types) -> SimpleNamespace:
         return wp.normalize(quat(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3])))
 
     @wp.func
-    def read_velocity(
+    def convert_velocity(
         p: wp.ref[JointParameters],
-        public_velocity: int,
         joint: int,
-        joint_qd_in: wp.array(dtype=scalar),
         joint_q: wp.array(dtype=wp.float64),
-        joint_qd_out: wp.array(dtype=wp.float64),
+        joint_qd: wp.array(dtype=wp.float64),
     ):
-        """One joint's velocity at positions joint_q, in sap order."""
+        """Public velocity of one floating joint at positions joint_q to sap order, in place."""
         iv = p.joint_qd_start[joint]
-        i_end = p.joint_qd_start[joint + 1]
-        i = int(iv)
-        while i < i_end:
-            joint_qd_out[i] = wp.float64(joint_qd_in[i])
-            i += 1
-        if public_velocity != 0 and is_floating(p.joint_type[joint]):
-            r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q)
-            w, v = public_to_sap_velocity(load3(joint_qd_out, iv), load3(joint_qd_out, iv + 3), r)
-            store3(joint_qd_out, iv, w)
-            store3(joint_qd_out, iv + 3, v)
+        r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q)
+        w, v = public_to_sap_velocity(load3(joint_qd, iv), load3(joint_qd, iv + 3), r)
+        store3(joint_qd, iv, w)
+        store3(joint_qd, iv + 3, v)
 
     @wp.func
-    def read_force(
+    def convert_force(
         p: wp.ref[JointParameters],
-        public_force: int,
         joint: int,
-        joint_f_in: wp.array(dtype=wp.float32),
         joint_q: wp.array(dtype=wp.float64),
         body_q_in: wp.array(dtype=state.transform),
-        joint_f_out: wp.array(dtype=wp.float64),
+        joint_f: wp.array(dtype=wp.float64),
     ):
-        """Generalized force of one joint at positions joint_q, in sap order."""
+        """Public force of one floating joint at positions joint_q to sap order, in place."""
         iv = p.joint_qd_start[joint]
-        i_end = p.joint_qd_start[joint + 1]
-        any_force = bool(False)
-        i = int(iv)
-        while i < i_end:
-            joint_f_out[i] = wp.float64(joint_f_in[i])
-            any_force = any_force or joint_f_out[i] != wp.float64(0.0)
-            i += 1
-        if public_force != 0 and any_force and is_floating(p.joint_type[joint]):
+        public_f = load3(joint_f, iv)
+        public_m = load3(joint_f, iv + 3)
+        size = wp.float64(0.0)
+        for i in range(3):
+            size += wp.abs(public_f[i]) + wp.abs(public_m[i])
+        if size != wp.float64(0.0):
             r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q)
             r_WF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
             if p.joint_parent[joint] >= 0:
                 r_WF = body_rotation(body_q_in, p.joint_parent[joint]) * r_WF
-            f = wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv))
-            m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, load3(joint_f_out, iv + 3)), r)
-            store3(joint_f_out, iv, m)
-            store3(joint_f_out, iv + 3, f)
+            f = wp.quat_rotate_inv(r_WF, public_f)
+            m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, public_m), r)
+            store3(joint_f, iv, m)
+            store3(joint_f, iv + 3, f)
 
     @wp.func
     def read_wrench(
@@ -174,8 +162,8 @@ def make_boundary(state: Types) -> SimpleNamespace:
         write_joint_velocity(parameters[0], public_velocity, wp.tid(), joint_q_in, joint_qd_in, joint_qd_out)
 
     return SimpleNamespace(
-        read_velocity=read_velocity,
-        read_force=read_force,
+        convert_velocity=convert_velocity,
+        convert_force=convert_force,
         read_wrench=read_wrench,
         write_joint_velocity=write_joint_velocity,
         write=write_velocity,

@@ -26,6 +26,12 @@ FREE = wp.constant(int(newton.JointType.FREE))
 DISTANCE = wp.constant(int(newton.JointType.DISTANCE))
 D6 = wp.constant(int(newton.JointType.D6))
 
+UNTURNED_F = wp.constant(1)
+AT_PARENT = wp.constant(2)
+UNTURNED_M = wp.constant(4)
+AT_M = wp.constant(8)
+"""What makes a joint simple: r_PF is the identity, p_PF is zero, r_MB is the identity, p_BM is zero."""
+
 
 @wp.struct
 class JointParameters:
@@ -69,6 +75,7 @@ def make_link(types: Types):
         dof: int  # first dof in solver order
         dof_count: int
         linear: int  # of these, linear axes
+        simple: int  # which frames of the joint coincide
         p_PF: vec3  # joint frame in the parent [m]
         r_PF: quat
         p_BM: vec3  # joint frame in the child
@@ -88,6 +95,14 @@ def make_pack_kernel(types: Types):
     Link = make_link(types)
     K = make_kinematics(types)
     to_vec3, to_quat = K.to_vec3, K.to_quat
+
+    @wp.func
+    def is_zero(v: types.vec3) -> bool:
+        return v[0] == scalar(0.0) and v[1] == scalar(0.0) and v[2] == scalar(0.0)
+
+    @wp.func
+    def is_identity(q: types.quat) -> bool:
+        return q[0] == scalar(0.0) and q[1] == scalar(0.0) and q[2] == scalar(0.0) and wp.abs(q[3]) == scalar(1.0)
 
     @solver_kernel
     def pack_links(
@@ -113,6 +128,15 @@ def make_pack_kernel(types: Types):
         link.r_PF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
         link.p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
         link.r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
+        link.simple = 0
+        if is_identity(link.r_PF):
+            link.simple = link.simple | UNTURNED_F
+        if is_zero(link.p_PF):
+            link.simple = link.simple | AT_PARENT
+        if is_identity(link.r_MB):
+            link.simple = link.simple | UNTURNED_M
+        if is_zero(link.p_BM):
+            link.simple = link.simple | AT_M
         link.com = to_vec3(p.body_com[body])
         link.mass = scalar(p.body_mass[body])
         I = p.body_inertia[body]
@@ -188,13 +212,36 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         return kind == FREE or kind == DISTANCE
 
     @wp.func
+    def rotate(q: quat, v: vec3) -> vec3:
+        """R v of a unit quaternion in twenty operations."""
+        x = vec3(q[0], q[1], q[2])
+        t = wp.cross(x, v)
+        t = t + t
+        return v + q[3] * t + wp.cross(x, t)
+
+    @wp.func
+    def turn_about(axis: vec3, angle: scalar) -> quat:
+        """Rotation about a unit axis."""
+        half = scalar(0.5) * angle
+        s = wp.sin(half)
+        return quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
+
+    @wp.func
+    def body_rotation(link: wp.ref[Link], r_WM: quat) -> quat:
+        """r_WB. Products of unit quaternions are unit up to round-off, which one Newton step takes away."""
+        r = r_WM
+        if (link.simple & UNTURNED_M) == 0:
+            r = r * link.r_MB
+        return r * (scalar(1.5) - scalar(0.5) * wp.dot(r, r))
+
+    @wp.func
     def scalar_joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
         """r_FM of angular axes that follow one another: each is carried by the rotations before it."""
         r = quat(scalar(0.0), scalar(0.0), scalar(0.0), scalar(1.0))
         i = int(link.linear)
         while i < link.dof_count:
             # rotating about the carried axis on the left is rotating about the original axis on the right
-            r = r * wp.quat_from_axis_angle(axis[link.dof + i], scalar(q[link.q_start + i]))
+            r = r * turn_about(axis[link.dof + i], scalar(q[link.q_start + i]))
             i += 1
         return r
 
@@ -232,6 +279,9 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         to_quat=to_quat,
         load_quat=load_quat,
         is_floating=is_floating,
+        rotate=rotate,
+        turn_about=turn_about,
+        body_rotation=body_rotation,
         joint_translation=joint_translation,
         joint_rotation=joint_rotation,
         com_offset_in_F=com_offset_in_F,

@@ -68,6 +68,14 @@ class Layout:
     distance_body: wp.array(dtype=wp.int32)  # bodies below distance joints, by world
     world_distance: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
 
+    coord_run: wp.array(dtype=wp.int32)  # first of each run of joint_q that belongs to the bodies of one world
+    coord_run_end: wp.array(dtype=wp.int32)
+    world_coord_run: wp.array(dtype=wp.int32)  # first run, [worlds + 1]; mostly there is one
+    dof_run: wp.array(dtype=wp.int32)  # the same for joint_qd
+    dof_run_end: wp.array(dtype=wp.int32)
+    world_dof_run: wp.array(dtype=wp.int32)
+    turning_body: wp.array(dtype=wp.int32)  # bodies below free, distance and ball joints, by world
+    world_turning: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
     loop_joint: wp.array(dtype=wp.int32)  # Newton's joints that close loops, by world of their child
     world_loop: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
 
@@ -172,6 +180,7 @@ class _Tables:
             "entry": np.array([int(w["entry_count"]) for w in worlds]),
             "level": np.array([len(w["level_start"]) - 1 for w in worlds]),
             "distance": np.array([len(w["distance_body"]) for w in worlds]),
+            "turning": np.array([len(w["turning_body"]) for w in worlds]),
         }
         sizes["hessian"] = sizes["dof"] * (sizes["dof"] + 1) // 2
         start = {name: np.concatenate([[0], np.cumsum(count)]) for name, count in sizes.items()}
@@ -187,7 +196,7 @@ class _Tables:
             return np.concatenate(parts)
 
         prescribed = joined("body_prescribed", None)
-        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "distance")
+        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "distance", "turning")
         arrays = {
             **{f"world_{name}": start[name] for name in names},
             "world_gravity": np.arange(len(worlds)),
@@ -216,6 +225,9 @@ class _Tables:
             "dof_reach": joined("dof_first", "dof"),
             "world_coupled": np.zeros(len(worlds)),
             "distance_body": joined("distance_body", "body"),
+            **_runs("coord", self.joint_q_start, joined("body_joint", None), sizes["body"]),
+            **_runs("dof", self.joint_qd_start, joined("body_joint", None), sizes["body"]),
+            "turning_body": joined("turning_body", "body"),
             "loop_joint": self.loops,
             "world_loop": self.world_loop,
         }
@@ -235,6 +247,23 @@ class _Tables:
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
         )
+
+
+def _runs(name: str, start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) -> dict[str, np.ndarray]:
+    """Runs of indices without a gap that the ``joints`` of each world take, from where each joint starts."""
+    world = np.repeat(np.arange(len(bodies)), bodies)
+    first, end = start[joints], start[joints + 1]
+    order = np.lexsort((first, world))
+    order = order[(end > first)[order]]
+    world, first, end = world[order], first[order], end[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (world[1:] != world[:-1]) | (first[1:] != end[:-1])
+    ends = np.append(begins[1:], True)[: len(order)]
+    return {
+        f"{name}_run": first[begins],
+        f"{name}_run_end": end[ends],
+        f"world_{name}_run": np.searchsorted(world[begins], np.arange(len(bodies) + 1)),
+    }
 
 
 def _order_world(
@@ -308,5 +337,6 @@ def _order_world(
         "entry_count": np.array(row.sum()),
         "level_start": np.searchsorted(depth[level_body], np.arange(levels + 1)),
         "level_body": level_body,
+        "turning_body": np.flatnonzero(np.isin(kind[source], (*FLOATING_JOINTS, int(newton.JointType.BALL)))),
         "distance_body": np.flatnonzero((kind[source] == int(newton.JointType.DISTANCE)) & (body_prescribed == 0)),
     }

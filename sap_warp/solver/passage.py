@@ -17,9 +17,9 @@ from .arguments import StructArgument, make_flat
 from .block import barrier, lane
 from .boundary import Coordinates, make_boundary, make_coordinates
 from .free_motion import NOT_FINITE, make_free_motion_data
-from .integrate import make_advance_joint
+from .integrate import MIDPOINT, make_advance_joint
 from .kernel import solver_kernel
-from .kinematics import JointParameters, Links, make_link
+from .kinematics import JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part
 from .placement import make_place_body
@@ -39,9 +39,15 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
     """The kernel for states of one precision, poses and motions of others: one block per world."""
     Data, Link = make_free_motion_data(pose, types), make_link(pose)
     boundary = make_boundary(state)
-    read_velocity, read_force, read_wrench = boundary.read_velocity, boundary.read_force, boundary.read_wrench
-    write_joint_velocity = boundary.write_joint_velocity
+    convert_velocity, convert_force, read_wrench = (
+        boundary.convert_velocity,
+        boundary.convert_force,
+        boundary.read_wrench,
+    )
+    read_wrench, write_joint_velocity = boundary.read_wrench, boundary.write_joint_velocity
     advance_joint, place_body = make_advance_joint(), make_place_body(pose, types)
+    K = make_kinematics(pose)
+    is_floating, rotate = K.is_floating, K.rotate
     scalar, vec3 = state.scalar, types.vec3
     F = wp.float64
     KIND = wp.constant(1 if state is FP32 else 2)
@@ -58,53 +64,206 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         p: wp.ref[JointParameters],
         before: wp.ref[Coordinates],
         after: wp.ref[Coordinates],
-        b: int,
+        world: int,
         h: F,
         mode: int,
+        v_new: wp.array(dtype=F),
+    ):
+        """New positions of a world: of scalar joints dof by dof, of others joint by joint."""
+        old = F(0.0)
+        new = h
+        if mode == MIDPOINT:
+            old = F(0.5) * h
+            new = old
+        e_end = layout.world_dof[world + 1]
+        e = int(layout.world_dof[world] + lane())
+        while e < e_end:
+            i = layout.dof_coord[e]
+            if i >= 0:
+                dof = layout.dof_newton[e]
+                after.q[i] = before.q[i] + (old * before.v[dof] + new * v_new[dof])
+            e += wp.block_dim()
+        i_end = layout.world_turning[world + 1]
+        i = int(layout.world_turning[world] + lane())
+        while i < i_end:
+            b = layout.turning_body[i]
+            if layout.body_prescribed[b] == 0:
+                advance_joint(p, layout.body_joint[b], h, mode, before.q, before.v, v_new, after.q)
+            i += wp.block_dim()
+
+    @wp.func
+    def write_coordinates(
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        after: wp.ref[Coordinates],
+        world: int,
         public_velocity: int,
         v_new: wp.array(dtype=F),
         joint_q: wp.array(dtype=scalar),
         joint_qd: wp.array(dtype=scalar),
     ):
-        """Write new position and velocity of the joint above one body into a state."""
-        joint = layout.body_joint[b]
-        i_end = p.joint_q_start[joint + 1]
-        if h > F(0.0) and layout.body_prescribed[b] == 0:
-            advance_joint(p, joint, h, mode, before.q, before.v, v_new, after.q)
-        else:
-            i = int(p.joint_q_start[joint])
+        """Positions and velocities of a world into a state."""
+        run_end = layout.world_coord_run[world + 1]
+        run = int(layout.world_coord_run[world])
+        while run < run_end:
+            i_end = layout.coord_run_end[run]
+            i = int(layout.coord_run[run] + lane())
             while i < i_end:
-                after.q[i] = before.q[i]
-                i += 1
-        write_joint_velocity(p, public_velocity, joint, after.q, v_new, joint_qd)
-        i = int(p.joint_q_start[joint])
-        while i < i_end:
-            joint_q[i] = scalar(after.q[i])
-            i += 1
+                joint_q[i] = scalar(after.q[i])
+                i += wp.block_dim()
+            run += 1
+        run_end = layout.world_dof_run[world + 1]
+        run = int(layout.world_dof_run[world])
+        while run < run_end:
+            i_end = layout.dof_run_end[run]
+            i = int(layout.dof_run[run] + lane())
+            while i < i_end:
+                joint_qd[i] = scalar(v_new[i])
+                i += wp.block_dim()
+            run += 1
+        if public_velocity != 0:
+            barrier()
+            i_end = layout.world_turning[world + 1]
+            i = int(layout.world_turning[world] + lane())
+            while i < i_end:
+                joint = layout.body_joint[layout.turning_body[i]]
+                write_joint_velocity(p, 1, joint, after.q, v_new, joint_qd)
+                i += wp.block_dim()
 
     @wp.func
-    def read_position(
+    def read_coordinates(
+        layout: wp.ref[Layout],
         p: wp.ref[JointParameters],
-        joint: int,
-        joint_q: wp.array(dtype=scalar),
         c: wp.ref[Coordinates],
         known: wp.ref[Coordinates],
-    ) -> int:
-        """Coordinates of one joint; says whether they are finite and the known ones."""
+        d: wp.ref[Data],
+        world: int,
+        public_velocity: int,
+        joint_q: wp.array(dtype=scalar),
+        joint_qd: wp.array(dtype=scalar),
+    ):
+        """Positions and velocities of a world out of a state; marks what is not finite or not the known one."""
         mark = int(0)
-        trace = F(0.0)
+        run_end = layout.world_coord_run[world + 1]
+        run = int(layout.world_coord_run[world])
+        while run < run_end:
+            i_end = layout.coord_run_end[run]
+            i = int(layout.coord_run[run] + lane())
+            while i < i_end:
+                x = F(joint_q[i])
+                mark = mark | wp.where(x == known.q[i], 0, CHANGED) | wp.where(x - x == F(0.0), 0, NOT_FINITE)
+                c.q[i] = x
+                i += wp.block_dim()
+            run += 1
+        run_end = layout.world_dof_run[world + 1]
+        run = int(layout.world_dof_run[world])
+        while run < run_end:
+            i_end = layout.dof_run_end[run]
+            i = int(layout.dof_run[run] + lane())
+            while i < i_end:
+                c.v[i] = F(joint_qd[i])
+                i += wp.block_dim()
+            run += 1
+        barrier()
+        if public_velocity != 0:
+            i_end = layout.world_turning[world + 1]
+            i = int(layout.world_turning[world] + lane())
+            while i < i_end:
+                joint = layout.body_joint[layout.turning_body[i]]
+                if is_floating(p.joint_type[joint]):
+                    convert_velocity(p, joint, c.q, c.v)
+                i += wp.block_dim()
+            barrier()
+        e_end = layout.world_dof[world + 1]
+        e = int(layout.world_dof[world] + lane())
+        while e < e_end:
+            v = c.v[layout.dof_newton[e]]
+            mark = mark | wp.where(v == known.v[layout.dof_newton[e]], 0, CHANGED)
+            d.v0[e] = v
+            e += wp.block_dim()
+        e_end = layout.world_prescribed[world + 1]
+        e = int(layout.world_prescribed[world] + lane())
+        while e < e_end:
+            v = c.v[layout.dof_newton[e]]
+            mark = mark | wp.where(v == known.v[layout.dof_newton[e]], 0, CHANGED)
+            d.v0[e] = v
+            e += wp.block_dim()
+        if mark != 0:
+            wp.atomic_or(d.mark, world, mark)
+
+    @wp.func
+    def read_forces(
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        c: wp.ref[Coordinates],
+        world: int,
+        public_joint_force: int,
+        public_body_force: int,
+        joint_f: wp.array(dtype=wp.float32),
+        body_f: wp.array(dtype=wp.spatial_vectorf),
+        body_q: wp.array(dtype=state.transform),
+    ):
+        """Forces on the joints and bodies of a world."""
+        run_end = layout.world_dof_run[world + 1]
+        run = int(layout.world_dof_run[world])
+        while run < run_end:
+            i_end = layout.dof_run_end[run]
+            i = int(layout.dof_run[run] + lane())
+            while i < i_end:
+                c.f[i] = F(joint_f[i])
+                i += wp.block_dim()
+            run += 1
+        if public_joint_force != 0:
+            barrier()
+            i_end = layout.world_turning[world + 1]
+            i = int(layout.world_turning[world] + lane())
+            while i < i_end:
+                joint = layout.body_joint[layout.turning_body[i]]
+                if is_floating(p.joint_type[joint]):
+                    convert_force(p, joint, c.q, body_q, c.f)
+                i += wp.block_dim()
+        b_end = layout.world_body[world + 1]
+        b = int(layout.world_body[world] + lane())
+        while b < b_end:
+            body = layout.body_newton[b]
+            wrench = body_f[body]
+            size = float(0.0)
+            for k in range(6):
+                size += wp.abs(wrench[k])
+            c.body_f[body] = wp.spatial_vectord()
+            if size != float(0.0):
+                c.body_f[body] = read_wrench(p, public_body_force, body, wrench, body_q)
+            b += wp.block_dim()
+
+    @wp.func
+    def read_loop(
+        p: wp.ref[JointParameters],
+        c: wp.ref[Coordinates],
+        joint: int,
+        public_velocity: int,
+        public_joint_force: int,
+        joint_q: wp.array(dtype=scalar),
+        joint_qd: wp.array(dtype=scalar),
+        joint_f: wp.array(dtype=wp.float32),
+        body_q: wp.array(dtype=state.transform),
+    ):
+        """All of a joint that closes a loop."""
         i_end = p.joint_q_start[joint + 1]
         i = int(p.joint_q_start[joint])
         while i < i_end:
-            x = F(joint_q[i])
-            if x != known.q[i]:
-                mark = CHANGED
-            trace += x * F(0.0)  # stays zero as long as everything is finite
-            c.q[i] = x
+            c.q[i] = F(joint_q[i])
             i += 1
-        if trace != F(0.0):
-            mark = CHANGED | NOT_FINITE
-        return mark
+        i_end = p.joint_qd_start[joint + 1]
+        i = int(p.joint_qd_start[joint])
+        while i < i_end:
+            c.v[i] = F(joint_qd[i])
+            c.f[i] = F(joint_f[i])
+            i += 1
+        if is_floating(p.joint_type[joint]):
+            if public_velocity != 0:
+                convert_velocity(p, joint, c.q, c.v)
+            if public_joint_force != 0:
+                convert_force(p, joint, c.q, body_q, c.f)
 
     @wp.func
     def take_over(layout: wp.ref[Layout], n: wp.ref[Data], d: wp.ref[Data], world: int):
@@ -151,7 +310,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])),
         )
         w = d.Vw[b]
-        v_C = d.Vv[b] + wp.cross(w, to_motion(p + wp.quat_rotate(r, link.com)))
+        v_C = d.Vv[b] + wp.cross(w, to_motion(p + rotate(r, link.com)))
         twist = wp.spatial_vectorf()
         for k in range(3):
             twist[k] = wp.float32(v_C[k])
@@ -206,57 +365,35 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         if task == LEAVE:
             before = coordinates_in[0]
             flat_coordinates(before)
-            h = dt
-            if status[world] >= FREE_MOTION_FAILED:
-                h = F(0.0)
+            run_end = layout.world_coord_run[world + 1]
+            run = int(layout.world_coord_run[world])
+            while run < run_end:
+                i_end = layout.coord_run_end[run]
+                i = int(layout.coord_run[run] + lane())
+                while i < i_end:
+                    c.q[i] = before.q[i]
+                    i += wp.block_dim()
+                run += 1
+            barrier()
+            if status[world] < FREE_MOTION_FAILED:
+                advance(layout, p, before, c, world, dt, mode, v_new)
+            else:
                 e_end = layout.world_dof[world + 1]
                 e = int(layout.world_dof[world] + lane())
                 while e < e_end:
                     v_new[layout.dof_newton[e]] = before.v[layout.dof_newton[e]]
                     e += wp.block_dim()
-                barrier()
-            b = int(first + lane())
-            while b < b_end:
-                advance(layout, p, before, c, b, h, mode, public_velocity, v_new, joint_q, joint_qd)
-                b += wp.block_dim()
+            barrier()
+            write_coordinates(layout, p, c, world, public_velocity, v_new, joint_q, joint_qd)
         barrier()
-        mark = int(0)
-        b = int(first + lane())
-        while b < b_end:
-            joint = layout.body_joint[b]
-            mark = mark | read_position(p, joint, joint_q, c, known)
-            read_velocity(p, public_velocity, joint, joint_qd, c.q, c.v)
-            if task != LEAVE:
-                read_force(p, public_joint_force, joint, joint_f, c.q, body_q, c.f)
-                body = layout.body_newton[b]
-                wrench = body_f[body]
-                c.body_f[body] = wp.spatial_vectord()
-                size = float(0.0)
-                for k in range(6):
-                    size += wp.abs(wrench[k])
-                if size != float(0.0):
-                    c.body_f[body] = read_wrench(p, public_body_force, body, wrench, body_q)
-            iv = p.joint_qd_start[joint]
-            e = layout.body_dof[b]
-            i_end = layout.body_dof_count[b]
-            i = int(0)
-            while i < i_end:
-                v = c.v[iv + i]
-                if v != known.v[iv + i]:
-                    mark = mark | CHANGED
-                d.v0[e + i] = v
-                i += 1
-            b += wp.block_dim()
-        if mark != 0:
-            wp.atomic_or(d.mark, world, mark)
+        read_coordinates(layout, p, c, known, d, world, public_velocity, joint_q, joint_qd)
         if task != LEAVE:
+            read_forces(layout, p, c, world, public_joint_force, public_body_force, joint_f, body_f, body_q)
             i_end = layout.world_loop[world + 1]
             i = int(layout.world_loop[world] + lane())
             while i < i_end:
                 joint = layout.loop_joint[i]
-                read_position(p, joint, joint_q, c, known)
-                read_velocity(p, public_velocity, joint, joint_qd, c.q, c.v)
-                read_force(p, public_joint_force, joint, joint_f, c.q, body_q, c.f)
+                read_loop(p, c, joint, public_velocity, public_joint_force, joint_q, joint_qd, joint_f, body_q)
                 i += wp.block_dim()
         barrier()
         if task == READ:
