@@ -42,10 +42,10 @@ _DOT = """
     };
 """
 
-# One lane on the CPU works on panels: up to eight consecutive rows with the same first column, like the dofs of a joint
-# and of the joints below it in a chain. Vectors are compiler extensions of eight entries, whatever the machine has; the
-# empty function allows the compiler to use its longest registers. `by_size` makes a size known to the compiler, so that
-# all loops over the rows of a panel are unrolled. NVRTC does not see any of this.
+# One lane on the CPU works on panels: up to six consecutive rows with the same first column, like the dofs of a joint
+# and of the joints below it in a chain; larger panels take long to compile. Vectors are compiler extensions of eight
+# entries, whatever the machine has; the empty function allows the compiler to use its longest registers. `by_size`
+# makes a size known to the compiler, so that all loops over the rows of a panel are unrolled. NVRTC sees none of this.
 _PANELS = """
     struct Wide { static __attribute__((always_inline, min_vector_width(512))) void allow() {} };
     Wide::allow();
@@ -56,13 +56,11 @@ _PANELS = """
             case 3: step(3); break;
             case 4: step(4); break;
             case 5: step(5); break;
-            case 6: step(6); break;
-            case 7: step(7); break;
-            default: step(8);
+            default: step(6);
         }
     };
     auto panel_size = [&](int i) INLINE {
-        const int most = end - i < 8 ? end - i : 8;
+        const int most = end - i < 6 ? end - i : 6;
         int w = 1;
         while (w < most && fst[i + w] == fst[i]) ++w;
         return w;
@@ -391,7 +389,7 @@ _SOLVE_PANELS = (
     }
     for (int behind = end; behind > start;) {
         const int f = fst[behind - 1];
-        const int most = behind - start < 8 ? behind - start : 8;
+        const int most = behind - start < 6 ? behind - start : 6;
         int width = 1;
         while (width < most && fst[behind - 1 - width] == f) ++width;
         const int i = behind - width;
