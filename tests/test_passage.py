@@ -11,6 +11,7 @@ from oracle import random_state
 from test_boundary import add_all_joint_types
 
 from sap_warp import SolverSAP
+from sap_warp.solver.layout import _runs
 from sap_warp.solver.passage import CHANGED
 
 DT = 0.005
@@ -188,3 +189,13 @@ def test_a_failed_world_keeps_its_state_and_its_mark(model):
         np.testing.assert_array_equal(solver.status != 0, [True, False])
     assert np.isnan(state.joint_q.numpy()[0])
     np.testing.assert_array_equal(taken_over(solver), [False, True])
+
+
+def test_runs_of_coordinates_cover_each_world_once():
+    """Joints of two worlds that alternate, with a joint of no world and a joint without coordinates between them."""
+    start = np.array([0, 1, 8, 8, 9, 10, 17, 18])
+    worlds = ([0, 1, 2, 6], [5, 3])  # joint 4 belongs to none, joint 2 has no coordinates
+    runs = _runs("coord", start, np.concatenate(worlds), np.array([len(joints) for joints in worlds]))
+    np.testing.assert_array_equal(runs["world_coord_run"], [0, 2, 4])
+    np.testing.assert_array_equal(runs["coord_run"], [0, 17, 8, 10])
+    np.testing.assert_array_equal(runs["coord_run_end"], [8, 18, 9, 17])

@@ -22,7 +22,7 @@ from ..precision import FP64, TYPES, Types
 from .arguments import Scratch, StructArgument, make_flat, make_window
 from .block import barrier, lane, make_add_rows, make_cholesky, make_copy
 from .kernel import solver_kernel
-from .kinematics import Links, make_link
+from .kinematics import Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part
 from .status import DIVERGED, FREE_MOTION_FAILED
@@ -34,7 +34,7 @@ NOT_FINITE = wp.constant(1)
 @functools.cache
 def make_free_motion_data(pose: Types, types: Types):
     """Struct of the stage's results: poses in ``pose`` precision, dynamics in ``types`` precision."""
-    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    scalar, vec3 = types.scalar, types.vec3
 
     @wp.struct
     class FreeMotionData:
@@ -45,6 +45,7 @@ def make_free_motion_data(pose: Types, types: Types):
         # by dof, solver order
         Sw: wp.array(dtype=vec3)  # motion column, angular part
         Sv: wp.array(dtype=vec3)  # motion column, velocity at o
+        turn: wp.array(dtype=pose.vec2)  # sine and cosine of half the angle of a scalar joint's angular dof
         v0: wp.array(dtype=wp.float64)  # incoming velocity, sap order
         v_star: wp.array(dtype=scalar)  # unconstrained velocity
         impulse: wp.array(dtype=scalar)  # A (v* - v0) [N s or N m s]
@@ -62,17 +63,20 @@ def make_free_motion_data(pose: Types, types: Types):
         fv: wp.array(dtype=vec3)
         m: wp.array(dtype=scalar)
         mc: wp.array(dtype=vec3)
-        inertia: wp.array(dtype=mat33)
+        moments: wp.array(dtype=vec3)  # of the inertia: xx, yy, zz
+        products: wp.array(dtype=vec3)  # yz, zx, xy
         # scratch by dof
         rhs: wp.array(dtype=scalar)
+        diagonal: wp.array(dtype=scalar)  # armature and damping
         column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
 
     return FreeMotionData
 
 
 SCRATCH = (
-    *((name, "body") for name in ("fw", "fv", "m", "mc", "inertia")),
+    *((name, "body") for name in ("fw", "fv", "m", "mc", "moments", "products")),
     ("rhs", "dof"),
+    ("diagonal", "dof"),
     ("column_force", "6 * dof"),
 )
 """Fields that nothing reads after the stage, and where a world's entries begin."""
@@ -83,6 +87,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     """The kernel of the stage: one block per world."""
     Data = make_free_motion_data(pose, types)
     Link = make_link(pose)
+    rotation_matrix = make_kinematics(types).rotation_matrix
     cholesky = make_cholesky(types)
     factor, solve = cholesky.factor, cholesky.solve
     rows, copy = make_add_rows(types, types), make_copy(types, types)
@@ -96,33 +101,58 @@ def make_free_motion_kernel(pose: Types, types: Types):
         return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
 
     @wp.func
+    def turned(R: mat33, I: mat33):
+        """R I R^T of a symmetric I, which is symmetric: its moments and products."""
+        T = R * I
+        a = vec3(T[0, 0], T[0, 1], T[0, 2])
+        b = vec3(T[1, 0], T[1, 1], T[1, 2])
+        x = vec3(R[0, 0], R[0, 1], R[0, 2])
+        y = vec3(R[1, 0], R[1, 1], R[1, 2])
+        z = vec3(R[2, 0], R[2, 1], R[2, 2])
+        moments = vec3(wp.dot(a, x), wp.dot(b, y), wp.dot(vec3(T[2, 0], T[2, 1], T[2, 2]), z))
+        return moments, vec3(wp.dot(b, z), wp.dot(a, z), wp.dot(a, y))
+
+    @wp.func
+    def apply(moments: vec3, products: vec3, v: vec3) -> vec3:
+        """Inertia times a vector."""
+        return vec3(
+            moments[0] * v[0] + products[2] * v[1] + products[1] * v[2],
+            products[2] * v[0] + moments[1] * v[1] + products[0] * v[2],
+            products[1] * v[0] + products[0] * v[1] + moments[2] * v[2],
+        )
+
+    @wp.func
     def body_dynamics(
         link: wp.ref[Link], d: wp.ref[Data], b: int, gravity: vec3, body_f: wp.array(dtype=wp.spatial_vectord)
     ):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
         r = d.r[b]
-        R = wp.quat_to_matrix(quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])))
+        R = rotation_matrix(quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])))
         p_B = cast(d.p[b])
         c = p_B + R * cast(link.com)
         m = scalar(link.mass)
         mc = m * c
-        spread = wp.dot(mc, c)
-        inertia = R * mat33(link.inertia) * wp.transpose(R) - wp.outer(mc, c)
-        for i in range(3):
-            inertia[i, i] = inertia[i, i] + spread
+        moments, products = turned(R, mat33(link.inertia))
+        x2 = mc[0] * c[0]
+        y2 = mc[1] * c[1]
+        z2 = mc[2] * c[2]
+        moments += vec3(y2 + z2, z2 + x2, x2 + y2)
+        products -= vec3(mc[1] * c[2], mc[2] * c[0], mc[0] * c[1])
         Vw = d.Vw[b]
         Vv = d.Vv[b]
         aw = d.aw[b]
         av = d.av[b] - gravity  # as if the ground accelerated upwards
-        hw = inertia * Vw + wp.cross(mc, Vv)
+        hw = apply(moments, products, Vw) + wp.cross(mc, Vv)
         hv = m * Vv - wp.cross(mc, Vw)
         residual = body_f[link.body]
         moment = vec3(scalar(residual[0]), scalar(residual[1]), scalar(residual[2]))
         force = vec3(scalar(residual[3]), scalar(residual[4]), scalar(residual[5]))
         d.m[b] = m
         d.mc[b] = mc
-        d.inertia[b] = inertia
-        d.fw[b] = inertia * aw + wp.cross(mc, av) + wp.cross(Vw, hw) + wp.cross(Vv, hv) + moment + wp.cross(p_B, force)
+        d.moments[b] = moments
+        d.products[b] = products
+        fw = apply(moments, products, aw) + wp.cross(mc, av) + wp.cross(Vw, hw) + wp.cross(Vv, hv)
+        d.fw[b] = fw + moment + wp.cross(p_B, force)
         d.fv[b] = m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force
 
     @wp.func
@@ -174,7 +204,8 @@ def make_free_motion_kernel(pose: Types, types: Types):
                 while child >= 0:
                     d.m[b] = d.m[b] + d.m[child]
                     d.mc[b] = d.mc[b] + d.mc[child]
-                    d.inertia[b] = d.inertia[b] + d.inertia[child]
+                    d.moments[b] = d.moments[b] + d.moments[child]
+                    d.products[b] = d.products[b] + d.products[child]
                     d.fw[b] = d.fw[b] + d.fw[child]
                     d.fv[b] = d.fv[b] + d.fv[child]
                     child = layout.body_sibling[child]
@@ -188,14 +219,16 @@ def make_free_motion_kernel(pose: Types, types: Types):
             sw = d.Sw[e]
             sv = d.Sv[e]
             mc = d.mc[b]
-            Fw = d.inertia[b] * sw + wp.cross(mc, sv)
+            Fw = apply(d.moments[b], d.products[b], sw) + wp.cross(mc, sv)
             Fv = d.m[b] * sv - wp.cross(mc, sw)
             parameter = layout.dof_parameter[e]
             damping = scalar(damping_in[parameter])
+            d.diagonal[e] = scalar(armature_in[parameter]) + h * damping
             store_force(d.column_force, start, end - start, e, Fw, Fv)
             bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
-            d.impulse[e] = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
-            d.rhs[e] = d.impulse[e]
+            impulse = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
+            d.impulse[e] = impulse
+            d.rhs[e] = impulse
             e += wp.block_dim()
         barrier()
         add_rows(
@@ -215,8 +248,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         e = int(start + lane())
         while e < end:
             address = layout.dof_entry[e] + e - layout.dof_first[e]
-            parameter = layout.dof_parameter[e]
-            d.A[address] = d.A[address] + scalar(armature_in[parameter]) + h * scalar(damping_in[parameter])
+            d.A[address] = d.A[address] + d.diagonal[e]
             e += wp.block_dim()
         barrier()
         first_entry = layout.world_entry[world]
@@ -297,7 +329,7 @@ class SapFreeMotion:
         self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
         self.data: Any = make_free_motion_data(self.pose_types, self.types)()
         counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count}
-        counts |= dict.fromkeys(("Sw", "Sv", "v0", "v_star", "impulse"), sizes.dof_count)
+        counts |= dict.fromkeys(("Sw", "Sv", "turn", "v0", "v_star", "impulse"), sizes.dof_count)
         counts["mark"] = sizes.world_count
         scratch = Scratch(self.layout, sizes, model.device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}

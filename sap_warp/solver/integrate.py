@@ -31,10 +31,13 @@ def make_advance_joint() -> Any:
     def turn(q: wp.quatd, w: wp.vec3d, h: F, mode: int) -> wp.quatd:
         """Rotation q after turning with angular velocity w, given in the axes q maps to."""
         if mode == MIDPOINT:
-            angle = wp.length(w) * h
-            if angle <= F(0.0):
+            speed = wp.length(w)
+            if speed * h <= F(0.0):
                 return q
-            return wp.normalize(wp.quat_from_axis_angle(wp.normalize(w), angle) * q)
+            half = F(0.5) * h * speed
+            s = wp.sin(half) / speed
+            r = wp.quatd(w[0] * s, w[1] * s, w[2] * s, wp.cos(half)) * q
+            return r * (F(1.5) - F(0.5) * wp.dot(r, r))  # a product of unit quaternions, up to round-off
         rate = wp.quatd(w[0], w[1], w[2], F(0.0)) * q
         return wp.normalize(q + rate * (F(0.5) * h))
 
@@ -69,13 +72,14 @@ def make_advance_joint() -> Any:
             for i in range(3):
                 w[i] = old * v0[iv + i] + new * v1[iv + i]
                 v[i] = old * v0[iv + 3 + i] + new * v1[iv + 3 + i]
-            r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
-            p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
             r_FM = load_quat(q, iq + 3)
             r_new = turn(r_FM, w, h, mode)
+            x = wp.vec3d(q[iq], q[iq + 1], q[iq + 2]) + v * h
             # the body origin moves with v; joint_q holds the moving frame M
-            x = wp.vec3d(q[iq], q[iq + 1], q[iq + 2]) - wp.quat_rotate(r_FM * r_MB, p_BM)
-            x = x + v * h + wp.quat_rotate(r_new * r_MB, p_BM)
+            p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
+            if wp.abs(p_BM[0]) + wp.abs(p_BM[1]) + wp.abs(p_BM[2]) != F(0.0):
+                r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
+                x += wp.quat_rotate(r_new * r_MB, p_BM) - wp.quat_rotate(r_FM * r_MB, p_BM)
             for i in range(3):
                 q_out[iq + i] = x[i]
             store_quat(q_out, iq + 3, r_new)

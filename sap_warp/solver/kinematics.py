@@ -191,7 +191,7 @@ class Links:
 @functools.cache
 def make_kinematics(types: Types) -> SimpleNamespace:
     """Device functions for one precision."""
-    scalar, vec3, quat = types.scalar, types.vec3, types.quat
+    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     Link = make_link(types)
 
     @wp.func
@@ -218,6 +218,24 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         t = wp.cross(x, v)
         t = t + t
         return v + q[3] * t + wp.cross(x, t)
+
+    @wp.func
+    def rotation_matrix(q: quat) -> mat33:
+        """R of a unit quaternion."""
+        x = q[0] + q[0]
+        y = q[1] + q[1]
+        z = q[2] + q[2]
+        wx = q[3] * x
+        wy = q[3] * y
+        wz = q[3] * z
+        xx = q[0] * x
+        xy = q[0] * y
+        xz = q[0] * z
+        yy = q[1] * y
+        yz = q[1] * z
+        zz = q[2] * z
+        one = scalar(1.0)
+        return mat33(one - yy - zz, xy - wz, xz + wy, xy + wz, one - xx - zz, yz - wx, xz - wy, yz + wx, one - xx - yy)
 
     @wp.func
     def turn_about(axis: vec3, angle: scalar) -> quat:
@@ -270,9 +288,12 @@ def make_kinematics(types: Types) -> SimpleNamespace:
     @wp.func
     def com_offset_in_F(p: wp.ref[JointParameters], joint: int, body: int, q: wp.array(dtype=wp.float64)) -> vec3:
         """Vector from the origin of a floating body to its centre of mass, in F: the r of the boundary formulas."""
+        com = p.body_com[body]
+        if wp.abs(com[0]) + wp.abs(com[1]) + wp.abs(com[2]) == float(0.0):
+            return vec3()
         r_FM = load_quat(q, p.joint_q_start[joint] + 3)
         r_BM = to_quat(wp.transform_get_rotation(p.joint_X_c[joint]))
-        return wp.quat_rotate(r_FM * wp.quat_inverse(r_BM), to_vec3(p.body_com[body]))
+        return wp.quat_rotate(r_FM * wp.quat_inverse(r_BM), to_vec3(com))
 
     return SimpleNamespace(
         to_vec3=to_vec3,
@@ -280,6 +301,7 @@ def make_kinematics(types: Types) -> SimpleNamespace:
         load_quat=load_quat,
         is_floating=is_floating,
         rotate=rotate,
+        rotation_matrix=rotation_matrix,
         turn_about=turn_about,
         body_rotation=body_rotation,
         joint_translation=joint_translation,

@@ -22,7 +22,7 @@ from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part
-from .placement import make_place_body
+from .placement import make_placement
 from .status import FREE_MOTION_FAILED
 
 CHANGED = wp.constant(2)
@@ -35,9 +35,29 @@ LEAVE = wp.constant(2)
 
 
 @functools.cache
+def make_ends(pose: Types, types: Types):
+    """Struct of the solver's own arrays that the kernel works with: one argument costs less than a dozen."""
+    Data, Link = make_free_motion_data(pose, types), make_link(pose)
+
+    @wp.struct
+    class Ends:
+        layout: wp.array(dtype=Layout)
+        links: wp.array(dtype=Link)
+        axis: wp.array(dtype=pose.vec3)
+        before: wp.array(dtype=Coordinates)  # what the step came in with
+        result: wp.array(dtype=Coordinates)  # where the state is read to
+        known: wp.array(dtype=Coordinates)  # what the last step left
+        data: wp.array(dtype=Data)  # where the kinematics go
+        known_data: wp.array(dtype=Data)
+
+    return Ends
+
+
+@functools.cache
 def make_passage_kernel(state: Types, pose: Types, types: Types):
     """The kernel for states of one precision, poses and motions of others: one block per world."""
     Data, Link = make_free_motion_data(pose, types), make_link(pose)
+    Ends = make_ends(pose, types)
     boundary = make_boundary(state)
     convert_velocity, convert_force, read_wrench = (
         boundary.convert_velocity,
@@ -45,14 +65,15 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         boundary.read_wrench,
     )
     read_wrench, write_joint_velocity = boundary.read_wrench, boundary.write_joint_velocity
-    advance_joint, place_body = make_advance_joint(), make_place_body(pose, types)
+    advance_joint, placement = make_advance_joint(), make_placement(pose, types)
+    turn_axes, place_body = placement.turn_axes, placement.place_body
     K = make_kinematics(pose)
     is_floating, rotate = K.is_floating, K.rotate
     scalar, vec3 = state.scalar, types.vec3
     F = wp.float64
     KIND = wp.constant(1 if state is FP32 else 2)
     flat_layout, flat_joints = make_flat(Layout), make_flat(JointParameters)
-    flat_data, flat_coordinates = make_flat(Data), make_flat(Coordinates)
+    flat_data, flat_coordinates, flat_ends = make_flat(Data), make_flat(Coordinates), make_flat(Ends)
 
     @wp.func
     def to_motion(v: pose.vec3) -> vec3:
@@ -92,6 +113,20 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             i += wp.block_dim()
 
     @wp.func
+    def keep_positions(layout: wp.ref[Layout], before: wp.ref[Coordinates], after: wp.ref[Coordinates], world: int):
+        """Positions of a world as they were: what moves is advanced afterwards."""
+        run_end = layout.world_coord_run[world + 1]
+        run = int(layout.world_coord_run[world])
+        while run < run_end:
+            i_end = layout.coord_run_end[run]
+            i = int(layout.coord_run[run] + lane())
+            while i < i_end:
+                after.q[i] = before.q[i]
+                i += wp.block_dim()
+            run += 1
+        barrier()
+
+    @wp.func
     def write_coordinates(
         layout: wp.ref[Layout],
         p: wp.ref[JointParameters],
@@ -102,23 +137,16 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         joint_q: wp.array(dtype=scalar),
         joint_qd: wp.array(dtype=scalar),
     ):
-        """Positions and velocities of a world into a state."""
-        run_end = layout.world_coord_run[world + 1]
-        run = int(layout.world_coord_run[world])
-        while run < run_end:
-            i_end = layout.coord_run_end[run]
-            i = int(layout.coord_run[run] + lane())
-            while i < i_end:
-                joint_q[i] = scalar(after.q[i])
-                i += wp.block_dim()
-            run += 1
+        """Positions and velocities of a world into a state; afterwards ``after`` holds them as rounded there."""
         run_end = layout.world_dof_run[world + 1]
         run = int(layout.world_dof_run[world])
         while run < run_end:
             i_end = layout.dof_run_end[run]
             i = int(layout.dof_run[run] + lane())
             while i < i_end:
-                joint_qd[i] = scalar(v_new[i])
+                x = scalar(v_new[i])
+                joint_qd[i] = x
+                after.v[i] = F(x)
                 i += wp.block_dim()
             run += 1
         if public_velocity != 0:
@@ -127,22 +155,35 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             i = int(layout.world_turning[world] + lane())
             while i < i_end:
                 joint = layout.body_joint[layout.turning_body[i]]
-                write_joint_velocity(p, 1, joint, after.q, v_new, joint_qd)
+                if is_floating(p.joint_type[joint]):
+                    write_joint_velocity(p, 1, joint, after.q, v_new, joint_qd)
+                    iv = p.joint_qd_start[joint]
+                    for k in range(6):
+                        after.v[iv + k] = F(joint_qd[iv + k])
                 i += wp.block_dim()
+            barrier()
+        run_end = layout.world_coord_run[world + 1]
+        run = int(layout.world_coord_run[world])
+        while run < run_end:
+            i_end = layout.coord_run_end[run]
+            i = int(layout.coord_run[run] + lane())
+            while i < i_end:
+                x = scalar(after.q[i])
+                joint_q[i] = x
+                after.q[i] = F(x)
+                i += wp.block_dim()
+            run += 1
 
     @wp.func
     def read_coordinates(
         layout: wp.ref[Layout],
-        p: wp.ref[JointParameters],
         c: wp.ref[Coordinates],
         known: wp.ref[Coordinates],
-        d: wp.ref[Data],
         world: int,
-        public_velocity: int,
         joint_q: wp.array(dtype=scalar),
         joint_qd: wp.array(dtype=scalar),
-    ):
-        """Positions and velocities of a world out of a state; marks what is not finite or not the known one."""
+    ) -> int:
+        """Positions and velocities of a world out of a state; says whether positions are finite and the known ones."""
         mark = int(0)
         run_end = layout.world_coord_run[world + 1]
         run = int(layout.world_coord_run[world])
@@ -164,7 +205,19 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
                 c.v[i] = F(joint_qd[i])
                 i += wp.block_dim()
             run += 1
-        barrier()
+        return mark
+
+    @wp.func
+    def order_velocities(
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        c: wp.ref[Coordinates],
+        known: wp.ref[Coordinates],
+        d: wp.ref[Data],
+        world: int,
+        public_velocity: int,
+    ) -> int:
+        """Velocities of a world to sap and solver order; says whether they are the known ones."""
         if public_velocity != 0:
             i_end = layout.world_turning[world + 1]
             i = int(layout.world_turning[world] + lane())
@@ -174,22 +227,24 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
                     convert_velocity(p, joint, c.q, c.v)
                 i += wp.block_dim()
             barrier()
+        mark = int(0)
         e_end = layout.world_dof[world + 1]
         e = int(layout.world_dof[world] + lane())
         while e < e_end:
-            v = c.v[layout.dof_newton[e]]
-            mark = mark | wp.where(v == known.v[layout.dof_newton[e]], 0, CHANGED)
+            i = layout.dof_newton[e]
+            v = c.v[i]
+            mark = mark | wp.where(v == known.v[i], 0, CHANGED)
             d.v0[e] = v
             e += wp.block_dim()
         e_end = layout.world_prescribed[world + 1]
         e = int(layout.world_prescribed[world] + lane())
         while e < e_end:
-            v = c.v[layout.dof_newton[e]]
-            mark = mark | wp.where(v == known.v[layout.dof_newton[e]], 0, CHANGED)
+            i = layout.dof_newton[e]
+            v = c.v[i]
+            mark = mark | wp.where(v == known.v[i], 0, CHANGED)
             d.v0[e] = v
             e += wp.block_dim()
-        if mark != 0:
-            wp.atomic_or(d.mark, world, mark)
+        return mark
 
     @wp.func
     def read_forces(
@@ -320,10 +375,8 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
     @wp.func
     def pass_world(
         world: int,
-        layout_in: wp.array(dtype=Layout),
+        ends_in: wp.array(dtype=Ends),
         joints_in: wp.array(dtype=JointParameters),
-        links: wp.array(dtype=Link),
-        axis: wp.array(dtype=pose.vec3),
         task: int,
         public_velocity: int,
         public_joint_force: int,
@@ -333,12 +386,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         status: wp.array(dtype=wp.int32),
         joint_f: wp.array(dtype=wp.float32),
         body_f: wp.array(dtype=wp.spatial_vectorf),
-        coordinates_in: wp.array(dtype=Coordinates),
         v_new: wp.array(dtype=F),
-        result_in: wp.array(dtype=Coordinates),
-        known_in: wp.array(dtype=Coordinates),
-        data_in: wp.array(dtype=Data),
-        known_data_in: wp.array(dtype=Data),
         joint_q: wp.array(dtype=scalar),
         joint_qd: wp.array(dtype=scalar),
         body_q: wp.array(dtype=state.transform),
@@ -346,11 +394,13 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         time: wp.array(dtype=F),
         frame: wp.array(dtype=wp.int64),
     ):
-        layout = layout_in[0]
+        ends = ends_in[0]
+        flat_ends(ends)
+        layout = ends.layout[0]
         p = joints_in[0]
-        c = result_in[0]
-        known = known_in[0]
-        d = data_in[0]
+        c = ends.result[0]
+        known = ends.known[0]
+        d = ends.data[0]
         flat_layout(layout)
         flat_joints(p)
         flat_coordinates(c)
@@ -362,31 +412,29 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             d.mark[world] = 0
             if task == PLACE and known.known[world] != KIND:
                 d.mark[world] = CHANGED
+        mark = int(0)
         if task == LEAVE:
-            before = coordinates_in[0]
+            before = ends.before[0]
             flat_coordinates(before)
-            run_end = layout.world_coord_run[world + 1]
-            run = int(layout.world_coord_run[world])
-            while run < run_end:
-                i_end = layout.coord_run_end[run]
-                i = int(layout.coord_run[run] + lane())
-                while i < i_end:
-                    c.q[i] = before.q[i]
-                    i += wp.block_dim()
-                run += 1
-            barrier()
-            if status[world] < FREE_MOTION_FAILED:
-                advance(layout, p, before, c, world, dt, mode, v_new)
-            else:
+            failed = status[world] >= FREE_MOTION_FAILED
+            if failed or layout.world_prescribed[world] < layout.world_prescribed[world + 1]:
+                keep_positions(layout, before, c, world)
+            if failed:
                 e_end = layout.world_dof[world + 1]
                 e = int(layout.world_dof[world] + lane())
                 while e < e_end:
                     v_new[layout.dof_newton[e]] = before.v[layout.dof_newton[e]]
                     e += wp.block_dim()
+            else:
+                advance(layout, p, before, c, world, dt, mode, v_new)
             barrier()
             write_coordinates(layout, p, c, world, public_velocity, v_new, joint_q, joint_qd)
+        else:
+            mark = read_coordinates(layout, c, known, world, joint_q, joint_qd)
         barrier()
-        read_coordinates(layout, p, c, known, d, world, public_velocity, joint_q, joint_qd)
+        mark = mark | order_velocities(layout, p, c, known, d, world, public_velocity)
+        if mark != 0:
+            wp.atomic_or(d.mark, world, mark)
         if task != LEAVE:
             read_forces(layout, p, c, world, public_joint_force, public_body_force, joint_f, body_f, body_q)
             i_end = layout.world_loop[world + 1]
@@ -399,10 +447,15 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         if task == READ:
             return
         if task == PLACE and (d.mark[world] & CHANGED) == 0:
-            n = known_data_in[0]
+            n = ends.known_data[0]
             flat_data(n)
             take_over(layout, n, d, world)
             return
+        b = int(first + lane())
+        while b < b_end:
+            turn_axes(ends.links[b], d, c.q)
+            b += wp.block_dim()
+        barrier()
         level_end = layout.world_level[world + 1]
         level = int(layout.world_level[world])
         while level < level_end:
@@ -410,14 +463,14 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             i = int(layout.level_start[level] + lane())
             while i < i_end:
                 b = layout.level_body[i]
-                place_body(links[b], axis, d, b, c.q)
+                place_body(ends.links[b], ends.axis, d, b, c.q)
                 i += wp.block_dim()
             barrier()
             level += 1
         if task == LEAVE:
             b = int(first + lane())
             while b < b_end:
-                write_body(layout, links[b], d, b, body_q, body_qd)
+                write_body(layout, ends.links[b], d, b, body_q, body_qd)
                 b += wp.block_dim()
             if lane() == 0:
                 c.known[world] = KIND
@@ -428,10 +481,8 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
     @solver_kernel
     def passage(
         first_world: int,
-        layout: wp.array(dtype=Layout),
+        ends: wp.array(dtype=Ends),
         p: wp.array(dtype=JointParameters),
-        links: wp.array(dtype=Link),
-        axis: wp.array(dtype=pose.vec3),
         task: int,
         public_velocity: int,
         public_joint_force: int,
@@ -441,12 +492,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         status: wp.array(dtype=wp.int32),
         joint_f: wp.array(dtype=wp.float32),
         body_f: wp.array(dtype=wp.spatial_vectorf),
-        coordinates: wp.array(dtype=Coordinates),
         v_new: wp.array(dtype=F),
-        result: wp.array(dtype=Coordinates),
-        known: wp.array(dtype=Coordinates),
-        data: wp.array(dtype=Data),
-        known_data: wp.array(dtype=Data),
         joint_q: wp.array(dtype=scalar),
         joint_qd: wp.array(dtype=scalar),
         body_q: wp.array(dtype=state.transform),
@@ -456,10 +502,8 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
     ):
         pass_world(
             first_world + wp.tid() // wp.block_dim(),
-            layout,
+            ends,
             p,
-            links,
-            axis,
             task,
             public_velocity,
             public_joint_force,
@@ -469,12 +513,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             status,
             joint_f,
             body_f,
-            coordinates,
             v_new,
-            result,
-            known,
-            data,
-            known_data,
             joint_q,
             joint_qd,
             body_q,
@@ -493,12 +532,23 @@ class _Known:
         self.pose, self.types = pose, types
         data: Any = make_free_motion_data(pose, types)()
         counts = dict.fromkeys(("origin", "p", "r", "Vw", "Vv", "aw", "av"), sizes.body_count)
-        counts |= dict.fromkeys(("Sw", "Sv", "v0"), sizes.dof_count)
+        counts |= dict.fromkeys(("Sw", "Sv", "turn", "v0"), sizes.dof_count)
         counts["mark"] = sizes.world_count
         for name, count in counts.items():
             setattr(data, name, wp.zeros(count, dtype=data._cls.vars[name].type.dtype, device=model.device))
         self.data = StructArgument(data, model.device)
         self.coordinates = make_coordinates(model, sizes.world_count, forces=False)
+        self.ends: Any = None
+
+    def make_ends(self, layout: StructArgument, links: Links, before: wp.array, result: Any, data: Any) -> Any:
+        """Arguments of a launch that reads to ``result`` and places in ``data``; None stands for its own."""
+        ends: Any = make_ends(self.pose, self.types)()
+        ends.layout, ends.before = layout.array, before
+        ends.links, ends.axis = links.get(self.pose)
+        ends.known, ends.known_data = self.coordinates.array, self.data.array
+        ends.result = self.coordinates.array if result is None else result
+        ends.data = self.data.array if data is None else data
+        return StructArgument(ends, layout.array.device)
 
 
 class Passage:
@@ -518,9 +568,12 @@ class Passage:
         self.parameters = parameters
         self.coordinates = make_coordinates(model, sizes.world_count, forces=True)
         self._model, self._layout, self._sizes, self._links = model, layout, sizes, links
-        self._free_motion = free_motion
         self.all_worlds = all_worlds
-        self._known = _Known(model, sizes, free_motion.pose_types, free_motion.types)
+        self._free_motion = free_motion  # whose data the kernel writes to, so it must live as long
+        self._known = known = self._make_known(free_motion.pose_types, free_motion.types)
+        here = self.coordinates.array
+        self._place_ends = known.make_ends(layout, links, here, here, free_motion.argument)
+        self._read_ends = known.make_ends(layout, links, here, here, None)
         self._fine: _Known | None = None
         dtypes = (wp.int32, wp.int64, wp.float32, wp.float64, wp.spatial_vectorf)
         self._none = {dtype: wp.empty(0, dtype=dtype, device=model.device) for dtype in dtypes}
@@ -538,9 +591,8 @@ class Passage:
             dim=part.threads,
             inputs=[
                 part.first,
-                self._layout.array,
+                self._place_ends.array if place else self._read_ends.array,
                 self.parameters.array,
-                *self._links.get(known.pose),
                 PLACE if place else READ,
                 int(state.joint_qd_order == "public"),
                 int(control.joint_f_order == "public"),
@@ -550,14 +602,9 @@ class Passage:
                 none[wp.int32],
                 control.joint_f,
                 state.body_f,
-                self.coordinates.array,
                 none[wp.float64],
             ],
             outputs=[
-                self.coordinates.array,
-                known.coordinates.array,
-                self._free_motion.argument if place else known.data.array,
-                known.data.array,
                 state.joint_q,
                 state.joint_qd,
                 state.body_q,
@@ -589,9 +636,8 @@ class Passage:
             dim=part.threads,
             inputs=[
                 part.first,
-                self._layout.array,
+                known.ends.array,
                 self.parameters.array,
-                *self._links.get(known.pose),
                 LEAVE,
                 int(state.joint_qd_order == "public"),
                 0,
@@ -601,14 +647,9 @@ class Passage:
                 status,
                 none[wp.float32],
                 none[wp.spatial_vectorf],
-                self.coordinates.array,
                 velocity,
             ],
             outputs=[
-                known.coordinates.array,
-                known.coordinates.array,
-                known.data.array,
-                known.data.array,
                 state.joint_q,
                 state.joint_qd,
                 state.body_q,
@@ -626,5 +667,10 @@ class Passage:
         if state is FP32 or (known.pose is FP64 and known.types is FP64):
             return known
         if self._fine is None:
-            self._fine = _Known(self._model, self._sizes, FP64, FP64)
+            self._fine = self._make_known(FP64, FP64)
         return self._fine
+
+    def _make_known(self, pose: Types, types: Types) -> _Known:
+        known = _Known(self._model, self._sizes, pose, types)
+        known.ends = known.make_ends(self._layout, self._links, self.coordinates.array, None, None)
+        return known

@@ -4,7 +4,7 @@ A body's acceleration here is what its velocity makes of it when no dof accelera
 """
 
 import functools
-from typing import Any
+from types import SimpleNamespace
 
 import warp as wp
 
@@ -14,13 +14,13 @@ from .kinematics import AT_M, AT_PARENT, BALL, UNTURNED_F, make_kinematics, make
 
 
 @functools.cache
-def make_place_body(pose: Types, types: Types) -> Any:
-    """``place_body(link, axis, d, b, q)`` for poses and motions of these precisions."""
+def make_placement(pose: Types, types: Types) -> SimpleNamespace:
+    """Functions for poses and motions of these precisions."""
     Data = make_free_motion_data(pose, types)
     Link = make_link(pose)
     K = make_kinematics(pose)
     is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
-    rotate, turn_about, body_rotation = K.rotate, K.turn_about, K.body_rotation
+    rotate, rotation_matrix, body_rotation = K.rotate, K.rotation_matrix, K.body_rotation
     scalar, vec3 = types.scalar, types.vec3
     pose_vec3 = pose.vec3
 
@@ -49,6 +49,17 @@ def make_place_body(pose: Types, types: Types) -> Any:
         p = link.p_PF
         o = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + x
         return o - wp.vec3d(wp.float64(arm[0]), wp.float64(arm[1]), wp.float64(arm[2]))
+
+    @wp.func
+    def turn_axes(link: wp.ref[Link], d: wp.ref[Data], q: wp.array(dtype=wp.float64)):
+        """Sines and cosines for `place_body`, where they would cost all registers."""
+        if not is_floating(link.kind) and link.kind != BALL:
+            n = link.dof_count
+            i = int(link.linear)
+            while i < n:
+                half = pose.scalar(0.5) * pose.scalar(q[link.q_start + i])
+                d.turn[link.dof + i] = pose.vec2(wp.sin(half), wp.cos(half))
+                i += 1
 
     @wp.func
     def place_body(
@@ -96,7 +107,7 @@ def make_place_body(pose: Types, types: Types) -> Any:
             c = cast(p_M)
             if is_floating(kind):
                 c = cast(p_M - arm)
-            R = wp.quat_to_matrix(r_WF)
+            R = rotation_matrix(r_WF)
             w_rel = vec3()
             for i in range(3):
                 a = cast(pose_vec3(R[0, i], R[1, i], R[2, i]))
@@ -129,7 +140,6 @@ def make_place_body(pose: Types, types: Types) -> Any:
             r_WM = r_WF
             n = link.dof_count
             linear = link.linear
-            iq = link.q_start
             i = int(0)
             while i < n:
                 unit = axis[e + i]
@@ -140,7 +150,8 @@ def make_place_body(pose: Types, types: Types) -> Any:
                     d.Sw[e + i] = vec3()
                     d.Sv[e + i] = s
                 else:
-                    r_WM = r_WM * turn_about(unit, pose.scalar(q[iq + i]))
+                    t = d.turn[e + i]
+                    r_WM = r_WM * pose.quat(unit[0] * t[0], unit[1] * t[0], unit[2] * t[0], t[1])
                     d.Sw[e + i] = s
                     dw = s * rate
                     s = wp.cross(c, s)
@@ -162,4 +173,4 @@ def make_place_body(pose: Types, types: Types) -> Any:
         d.aw[b] = aw
         d.av[b] = av
 
-    return place_body
+    return SimpleNamespace(turn_axes=turn_axes, place_body=place_body)
