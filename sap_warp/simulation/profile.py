@@ -16,6 +16,7 @@ STAGES = {
     "collide": ("pipeline", "collide"),
     "boundary": ("solver.boundary", "read"),
     "free motion": ("solver.free_motion", "compute"),
+    "contacts by world": ("solver.contact_jacobian", "collect"),
     "contact data": ("solver.contact_jacobian", "compute"),
     "solve": ("solver.contact_solve", "solve"),
     "integrate": ("solver.integrate", "write"),
