@@ -22,7 +22,7 @@ def make_flat(struct: Any) -> Any:
     every access: a fifth of a step. With a constant stride, and nothing to add to a negative index, the compiler
     keeps only the pointer. Negative indices are invalid from then on, and so is the array's shape.
     """
-    arrays = [name for name, v in struct.vars.items() if isinstance(v.type, wp.array) and v.type.ndim == 1]
+    arrays = [name for name, v in struct.vars.items() if wp.types.is_array(v.type) and v.type.ndim == 1]
     fixed = "".join(f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n" for name in arrays)
 
     # a debug build keeps Warp's checks of index against shape
