@@ -28,6 +28,9 @@ from .status import FREE_MOTION_FAILED
 CHANGED = wp.constant(2)
 """Mark of a world whose kinematics are not known yet."""
 
+GRID = 1.5 * 2.0**12
+"""Added to an fp64 number and taken away again, this leaves a multiple of 2^-40."""
+
 READ = wp.constant(0)
 PLACE = wp.constant(1)
 LEAVE = wp.constant(2)
@@ -348,6 +351,17 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             e += wp.block_dim()
 
     @wp.func
+    def rounded(x: F) -> scalar:
+        """A position or part of a rotation as a state holds it.
+
+        In fp32 multiples of 2^-40: what an exact zero has become by round-off in fp64, 1e-16 or so, makes denormal
+        numbers of fp32 in collision detection, which take a hundred times longer than others.
+        """
+        if wp.static(state is FP32):
+            return scalar((x + F(wp.static(GRID))) - F(wp.static(GRID)))
+        return scalar(x)
+
+    @wp.func
     def write_body(
         layout: wp.ref[Layout],
         link: wp.ref[Link],
@@ -361,8 +375,8 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         p = d.p[b]
         r = d.r[b]
         body_q[link.body] = state.transform(
-            state.vec3(scalar(o[0] + F(p[0])), scalar(o[1] + F(p[1])), scalar(o[2] + F(p[2]))),
-            state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])),
+            state.vec3(rounded(o[0] + F(p[0])), rounded(o[1] + F(p[1])), rounded(o[2] + F(p[2]))),
+            state.quat(rounded(F(r[0])), rounded(F(r[1])), rounded(F(r[2])), rounded(F(r[3]))),
         )
         w = d.Vw[b]
         v_C = d.Vv[b] + wp.cross(w, to_motion(p + rotate(r, link.com)))
