@@ -28,7 +28,7 @@ def run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> N
 
     from sap_warp.scenes import build_scene, randomize_start
     from sap_warp.simulation import Simulation
-    from sap_warp.simulation.profile import _record_stages
+    from sap_warp.simulation.profile import record_stages
 
     wp.config.log_level = wp.LOG_WARNING
     model, built = build_scene(scene, worlds, "cpu")
@@ -38,7 +38,7 @@ def run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> N
     sim.step(steps + steps % 2)
     with wp.ScopedCapture("cpu") as nothing:
         pass
-    graphs = [("nothing", nothing.graph), *_record_stages(sim.shards[0], 0, sim.dt)]
+    graphs = [("nothing", nothing.graph), *record_stages(sim.shards[0], 0, sim.dt)]
     os.write(names, "\n".join(name for name, _ in graphs).encode())
     os.close(names)
     for _, graph in graphs:

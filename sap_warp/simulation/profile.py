@@ -42,7 +42,7 @@ def profile_stages(sim: Simulation, steps: int, clock: Callable[[], float] = tim
     pairs = (steps + 1) // 2
     times = dict.fromkeys(STAGES, 0.0)
     for shard in sim.shards:
-        recorded = [item for source in (0, 1) for item in _record_stages(shard, source, sim.dt)]
+        recorded = [item for source in (0, 1) for item in record_stages(shard, source, sim.dt)]
         for _ in range(pairs):
             for name, graph in recorded:
                 start = clock()
@@ -53,7 +53,7 @@ def profile_stages(sim: Simulation, steps: int, clock: Callable[[], float] = tim
     return {name: 1e6 * value / (2 * pairs * sim.world_count) for name, value in times.items()}
 
 
-def _record_stages(shard: Shard, source: int, dt: float) -> list[tuple[str, Any]]:
+def record_stages(shard: Shard, source: int, dt: float) -> list[tuple[str, Any]]:
     """One step as graphs in order, one for each stage; nothing is executed."""
     graphs: list[tuple[str, Any]] = []
 

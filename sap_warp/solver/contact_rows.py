@@ -37,6 +37,7 @@ def make_body_point(pose: Types, contact_pose: Types, dynamics: Types) -> Simple
     """Positions of body-fixed points, with poses rounded to ``contact_pose`` precision."""
     FreeMotion = make_free_motion_data(pose, dynamics)
     T, V, Q, M = contact_pose.scalar, contact_pose.vec3, contact_pose.quat, contact_pose.mat33
+    rotation_matrix = make_kinematics(contact_pose).rotation_matrix
 
     @wp.func
     def cast(v: wp.vec3d) -> V:
@@ -49,22 +50,7 @@ def make_body_point(pose: Types, contact_pose: Types, dynamics: Types) -> Simple
         q = Q(T(r[0]), T(r[1]), T(r[2]), T(r[3]))
         if wp.static(contact_pose is not pose):  # rounded, so no longer of unit length
             q = wp.normalize(q)
-        x = q[0] + q[0]
-        y = q[1] + q[1]
-        z = q[2] + q[2]
-        xx = q[0] * x
-        yy = q[1] * y
-        zz = q[2] * z
-        xy = q[0] * y
-        xz = q[0] * z
-        yz = q[1] * z
-        wx = q[3] * x
-        wy = q[3] * y
-        wz = q[3] * z
-        one = T(1.0)
-        return M(
-            one - (yy + zz), xy - wz, xz + wy, xy + wz, one - (xx + zz), yz - wx, xz - wy, yz + wx, one - (xx + yy)
-        )
+        return rotation_matrix(q)
 
     @wp.func
     def body_point(d: wp.ref[FreeMotion], b: int, point: wp.vec3d) -> V:
