@@ -20,6 +20,8 @@ from .rows import ContactRows, copy_row, copy_rows, next_generation, optional_fi
 
 ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))
 """Threshold of a world that keeps all of its contacts."""
+SIGN, LAST = wp.constant(wp.uint32(0x80000000)), wp.constant(wp.uint32(0xFFFFFFFF))
+"""Sign bit and largest value of a key; written out in a kernel they would be taken for signed numbers."""
 
 block_sum = make_block_sum(wp.int32)
 
@@ -84,12 +86,12 @@ def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: wp.arr
 def depth_key(phi: float, i: int) -> wp.uint64:
     """Sorts like phi, then like i; a value that is no number comes last."""
     bits = wp.cast(phi, wp.uint32)
-    if (bits & wp.uint32(0x80000000)) != wp.uint32(0):
+    if (bits & SIGN) != wp.uint32(0):
         bits = ~bits
     else:
-        bits = bits | wp.uint32(0x80000000)
+        bits = bits | SIGN
     if phi != phi:
-        bits = wp.uint32(0xFFFFFFFF)
+        bits = LAST
     return (wp.uint64(bits) << wp.uint64(32)) | wp.uint64(i)
 
 
