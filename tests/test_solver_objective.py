@@ -38,9 +38,11 @@ CONTROLS = {
 class Case:
     """One random model of several worlds: oracle and subject read the same values."""
 
-    def __init__(self, seed, worlds=3, contacts=6, weight="diag_delassus", point="contact_midpoint", **options):
+    def __init__(
+        self, seed, worlds=3, contacts=6, weight="diag_delassus", point="contact_midpoint", shape=None, **options
+    ):
         rng = np.random.default_rng(seed)
-        self.model = random_model(rng, worlds, exact=True)
+        self.model = random_model(rng, worlds, exact=True, **(shape or {}))
         self.q, self.qd = random_state(rng, self.model, exact=True)
         records = [
             random_contacts(rng, self.model, w, contacts, self.q, exact=True, overrides=True) for w in range(worlds)

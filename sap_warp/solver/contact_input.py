@@ -53,6 +53,7 @@ class DofInput:
     has_motors: int
     ctrl: wp.array(dtype=wp.float32)  # MuJoCo's control inputs, by actuator; empty if the model has none
     motor_index: wp.array(dtype=wp.int32)  # actuator of each dof or -1, and its parameters by dof, see `motors`
+    motor_idle: wp.array(dtype=wp.int32)  # 1 if it does nothing at a control input of zero
     motor_gain: wp.array(dtype=wp.float32)
     motor_u0: wp.array(dtype=wp.float32)
     motor_kp: wp.array(dtype=wp.float32)

@@ -6,11 +6,17 @@ l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over d
 iterate    H d = -g,  v <- v + alpha d                  `objective`, `block.make_cholesky`, `line_search`
 stop       |D g| <= abs_tol + rel_tol max(|D A v|, |D j|), D = diag(A)^(-1/2), j all impulses of the terms
 or |l_new - l_old| <= cost_abs_tol + cost_rel_tol (l_new + l_old)/2
+
+Gradient and Hessian need A (v - v*), which follows from the impulse of free motion, but not v* itself, and finding it
+is a tenth of a step. So it is found in the same loop, where a world asks for it: one without any term, whose answer it
+is; one whose cost criterion depends on the true size of the cost; one whose result crosses a joint limit that seemed
+too far away to take part.
 """
 
 import functools
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from ..precision import TYPES, Types
@@ -18,12 +24,13 @@ from .arguments import Scratch, StructArgument, make_flat, make_window
 from .block import barrier, lane, make_cholesky
 from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
-from .line_search import SearchOptions, make_line_search
+from .line_search import EXACT_ROOT, SearchOptions, make_line_search
 from .objective import SCRATCH, make_objective, make_solve_data
 from .options import LINE_SEARCHES
 from .parts import Part
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
 from .terms.dof import PARABOLA, make_dof_terms
+from .watched_limits import make_watched_limits
 
 LARGEST_SPEED = 1e15
 """A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
@@ -38,6 +45,15 @@ class NewtonOptions:
     rel_tol: wp.float64
     cost_abs_tol: wp.float64
     cost_rel_tol: wp.float64
+    widest: wp.float64  # dofs of the largest tree
+
+
+AIM = wp.constant(0)
+SEARCH = wp.constant(1)
+ASK = wp.constant(2)
+CHECK = wp.constant(3)
+END = wp.constant(4)
+"""What a world does next: find the Newton direction, go along it, find v*, look for limits that it crosses, or stop."""
 
 
 @functools.cache
@@ -52,11 +68,13 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     multiply, block_sum = F.multiply, F.block_sum
     Rows, row_count, start_rows = F.rows.Rows, F.rows.row_count, F.rows.start_rows
     aim_rows, advance_rows = F.rows.aim_rows, F.rows.advance_rows
+    limits = make_watched_limits(dynamics, types, pose)
+    crosses_limits, add_limits = limits.crosses_limits, limits.add_limits
     line_search = make_line_search(types)
-    Line, search = line_search.Line, line_search.search
+    Line, search, is_flat = line_search.Line, line_search.search, line_search.is_flat
     cholesky = make_cholesky(linear)
     factor, solve = cholesky.factor, cholesky.solve
-    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+    scalar, vec3, lscalar, dscalar = types.scalar, types.vec3, linear.scalar, dynamics.scalar
     flat_layout, flat_motion, flat_contacts = make_flat(Layout), make_flat(FreeMotion), make_flat(Contacts)
     flat_terms, flat_constraints, flat_solve = make_flat(Terms), make_flat(Rows), make_flat(Solve)
     window = make_window(Solve, SCRATCH)
@@ -71,12 +89,22 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         first: int,
         last: int,
         h: scalar,
-    ) -> vec3:
-        """A lane's share of the cost at the guess: what is a parabola along any direction, and the rest."""
+        known: int,
+    ):
+        """A lane's share of the cost at the guess v0: what is a parabola along any direction, and the rest.
+
+        The momentum's share is part of the first if v* is known. If not, the second result is for
+        `least_momentum_cost`.
+        """
         total = vec3()
+        size = vec3()
         e = int(first + lane())
         while e < last:
-            total[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
+            if known != 0:
+                total[0] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(d.v_star[e]))
+            else:
+                x = s.p[e] * s.p[e] * scalar(d.inverse_diagonal[e])
+                size += vec3(x, x * x, scalar(0.0))
             kind = t.kind[e]
             if (kind & PARABOLA) != 0:
                 total[0] += evaluate_parabola(t, e, s.v[e], h)[0]
@@ -89,7 +117,40 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         while row < row_end:
             total[1] += s.projection[row].cost
             row += wp.block_dim()
-        return total
+        return total, size
+
+    @wp.func
+    def least_momentum_cost(size: vec3, widest: scalar) -> scalar:
+        """Lower bound of 1/2 p^T A^-1 p, the momentum's cost, from the sums of x = p^2/A_ee and of x^2.
+
+        Half the largest x is one, and the mean of all x, each weighted with itself, is not larger. Half the sum of all
+        x over the number of dofs of a tree is another: scaled to a diagonal of ones, A has no larger entries than that.
+        """
+        if size[0] <= scalar(0.0):
+            return scalar(0.0)
+        return scalar(0.5) * wp.max(size[0] / widest, size[1] / size[0])
+
+    @wp.func
+    def is_enough(o: wp.ref[NewtonOptions], gain: scalar, cost: scalar) -> bool:
+        """The cost criterion, after a step that lowered the cost by ``gain`` to ``cost``."""
+        mean = scalar(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
+        return wp.abs(gain) < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean
+
+    @wp.func
+    def copy_dynamics(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], e: int):
+        """Row e of A to where the Hessian's is."""
+        row = c.hessian_entry[e]
+        left = layout.dof_first[e] - c.hessian_first[e]
+        i = int(0)
+        while i < left:
+            s.H[row + i] = lscalar(0.0)
+            i += 1
+        entry = layout.dof_entry[e]
+        width = e - layout.dof_first[e] + 1
+        i = int(0)
+        while i < width:
+            s.H[row + left + i] = lscalar(d.A[entry + i])
+            i += 1
 
     @wp.func
     def solve_world(
@@ -136,76 +197,83 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         iterations = int(0)
         trials = int(0)
         residual = scalar(0.0)
-        free = c.count[world] == 0 and t.total[world] == 0 and row_count(k, world) == 0
+        free = int(0)
+        if c.count[world] == 0 and t.total[world] == 0 and row_count(k, world) == 0:
+            free = 1
+        known = int(d.solved)  # whether v* is there
 
         broken = scalar(0.0)  # velocities that are not finite
         e = int(first + lane())
         while e < last:
-            s.v[e] = scalar(d.v0[e])
-            if free and state == 0:
-                s.v[e] = scalar(d.v_star[e])
-            if not wp.isfinite(d.v_star[e]) or not wp.isfinite(d.v0[e]):
+            v = scalar(d.v0[e])
+            if free != 0 and known != 0 and state == 0:
+                v = scalar(d.v_star[e])
+            s.v[e] = v
+            if not wp.isfinite(v) or not wp.isfinite(d.impulse[e]):
                 broken += scalar(1.0)
             e += wp.block_dim()
         broken = block_sum(vec3(broken, scalar(0.0), scalar(0.0)), s.scratch, world)[0]
         barrier()
         if broken > scalar(0.0):
             state = DIVERGED
-        if state == 0 and not free:
+        line = Line()
+        line.world = world
+        line.first_dof = first
+        line.h = h
+        line.v = s.v
+        line.dv = s.dv
+        line.rows = s.track
+        line.scratch = s.scratch
+        rows_cost = scalar(0.0)
+        task = int(AIM)
+        if state != 0 or (free != 0 and known != 0):
+            task = END
+        elif free != 0:
+            task = ASK
+        else:
             start_at(layout, d, c, s, world)
-            line = Line()
-            line.world = world
-            line.first_dof = first
-            line.h = h
-            line.v = s.v
-            line.dv = s.dv
-            line.rows = s.track
-            line.scratch = s.scratch
             rows_cost = start_rows(k, world, s.v)
-            running = bool(True)
-            while running:
+        counted = int(0)  # whether line.cost is there
+        asked_by = int(CHECK)  # what goes on when v* is found
+        least = scalar(0.0)  # what stands for the momentum's cost at v0 as long as it is not known
+        gain = scalar(0.0)  # by which the last step lowered the cost
+        while task != END:
+            if task == AIM:
                 norms = gradient(layout, d, c, t, k, s, world, h)
                 scale = wp.sqrt(wp.max(norms[1], norms[2]))
                 size = wp.sqrt(norms[0])
                 residual = size / wp.max(scale, scalar(1e-30))
                 if size <= scalar(o.abs_tol) + scalar(o.rel_tol) * scale:
-                    break
-                if not wp.isfinite(size):
+                    task = CHECK
+                elif not wp.isfinite(size):
                     state = DIVERGED
-                    break
-                if iterations >= o.max_iterations:
+                    task = END
+                elif iterations >= o.max_iterations:
                     state = ITERATION_LIMIT
-                    break
-                if iterations == 0:  # a start that is optimal needs no cost
-                    # momentum, bilateral rows and terms without bounds are one parabola along any direction
-                    start = start_cost(d, c, t, s, world, first, last, h)
-                    start[0] = start[0] + rows_cost
-                    start = block_sum(start, s.scratch, world)
-                    line.m0 = start[0]
-                    line.cost = start[0] + start[1]
-                hessian(layout, d, c, t, k, s, world, h)
-                coupled = c.coupled[world]
-                if (
-                    factor(
-                        s.H,
-                        c.hessian_first,
-                        c.hessian_entry,
-                        layout.dof_above,
-                        layout.dof_above_start,
-                        first,
-                        count,
-                        coupled,
-                    )
-                    == 0
-                ):
-                    state = FACTORIZATION_FAILED
-                    break
+                    task = END
+                else:
+                    if counted == 0:  # a start that is optimal needs no cost
+                        # momentum, bilateral rows and terms without bounds are one parabola along any direction
+                        counted = 1
+                        start, momentum = start_cost(d, c, t, s, world, first, last, h, known)
+                        start = block_sum(start, s.scratch, world)
+                        if known == 0:
+                            momentum = block_sum(momentum, s.scratch, world)
+                            least = least_momentum_cost(momentum, scalar(o.widest))
+                        line.m0 = start[0] + rows_cost + least
+                        line.cost = line.m0 + start[1]
+                    hessian(layout, d, c, t, k, s, world, h)
+            elif task == ASK:
                 e = int(first + lane())
                 while e < last:
-                    s.direction[e] = lscalar(-s.gradient[e])
+                    copy_dynamics(layout, d, c, s, e)
+                    s.direction[e] = lscalar(d.impulse[e])
                     e += wp.block_dim()
                 barrier()
-                solve(
+            factored = int(0)
+            if task == AIM or task == ASK:
+                coupled = c.coupled[world]
+                factored = factor(
                     s.H,
                     c.hessian_first,
                     c.hessian_entry,
@@ -214,8 +282,26 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     first,
                     count,
                     coupled,
-                    s.direction,
                 )
+                if factored != 0:
+                    solve(
+                        s.H,
+                        c.hessian_first,
+                        c.hessian_entry,
+                        layout.dof_above,
+                        layout.dof_above_start,
+                        first,
+                        count,
+                        coupled,
+                        s.direction,
+                    )
+                elif task == AIM and known == 0:  # it may be A's fault
+                    asked_by = END
+                    task = ASK
+                else:
+                    state = wp.where(task == ASK, FREE_MOTION_FAILED, FACTORIZATION_FAILED)
+                    task = END
+            if factored != 0 and task == AIM:
                 e = int(first + lane())
                 while e < last:
                     s.dv[e] = scalar(s.direction[e])
@@ -246,31 +332,89 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 line.m1 = slopes[0]
                 line.m2 = slopes[1]
                 line.slope = slopes[2]
-                if not (line.slope < scalar(0.0)):
-                    state = LINE_SEARCH_FAILED
-                    break
-                step = search(line, c, t, search_options)
-                trials += step.iterations
-                if step.alpha <= scalar(0.0) or not wp.isfinite(step.cost):
-                    state = LINE_SEARCH_FAILED
-                    break
-                alpha = step.alpha
-                change = wp.abs(step.cost - line.cost)
-                mean = scalar(0.5) * (wp.abs(step.cost) + wp.abs(line.cost))
-                # a short step changes the cost little however far the minimum is: it proves nothing
-                if alpha > scalar(0.5) and change < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean:
-                    running = bool(False)
+                task = SEARCH
+                if known == 0 and search_options.variant == EXACT_ROOT and o.cost_rel_tol > wp.float64(0.0):
+                    if not is_flat(line, search_options):  # with the true cost it may be
+                        asked_by = SEARCH
+                        task = ASK
+            elif factored != 0:  # v* is found
+                known = 1
+                found = vec3()
                 e = int(first + lane())
                 while e < last:
-                    s.v[e] = s.v[e] + alpha * s.dv[e]
-                    s.p[e] = s.p[e] + alpha * s.A_dv[e]
+                    v_star = d.v0[e] + wp.float64(s.direction[e])
+                    d.v_star[e] = dscalar(v_star)
+                    found[0] += scalar(0.5) * scalar(d.impulse[e]) * scalar(s.direction[e])
+                    if free != 0:
+                        s.v[e] = scalar(v_star)
                     e += wp.block_dim()
-                advance_contacts(c, s, world, alpha, running)
-                advance_rows(k, world, alpha)
+                found = block_sum(found, s.scratch, world)
                 barrier()
-                line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
-                line.cost = step.cost
-                iterations += 1
+                if counted != 0:
+                    line.m0 = line.m0 + (found[0] - least)
+                    line.cost = line.cost + (found[0] - least)
+                    least = scalar(0.0)
+                task = asked_by
+                if asked_by == AIM and is_enough(o, gain, line.cost):
+                    task = CHECK
+                elif asked_by == END:
+                    state = FACTORIZATION_FAILED
+            if task == SEARCH:
+                alpha = scalar(-1.0)
+                if line.slope < scalar(0.0):
+                    step = search(line, c, t, search_options)
+                    trials += step.iterations
+                    if wp.isfinite(step.cost):
+                        alpha = step.alpha
+                        gain = line.cost - step.cost
+                        line.cost = step.cost
+                if alpha <= scalar(0.0):
+                    state = LINE_SEARCH_FAILED
+                    task = END
+                else:
+                    task = AIM
+                    # a short step changes the cost little however far the minimum is: it proves nothing
+                    if alpha > scalar(0.5):
+                        if is_enough(o, gain, line.cost):
+                            task = CHECK
+                        elif known == 0 and o.cost_rel_tol > wp.float64(0.0):  # with the true cost it may be enough
+                            asked_by = AIM
+                            task = ASK
+                    e = int(first + lane())
+                    while e < last:
+                        s.v[e] = s.v[e] + alpha * s.dv[e]
+                        s.p[e] = s.p[e] + alpha * s.A_dv[e]
+                        e += wp.block_dim()
+                    advance_contacts(c, s, world, alpha, task != CHECK)
+                    advance_rows(k, world, alpha)
+                    barrier()
+                    line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
+                    iterations += 1
+            if task == CHECK:
+                task = END
+                if d.solved == 0:
+                    crossed = vec3(crosses_limits(t, s.v, first, last), scalar(0.0), scalar(0.0))
+                    crossed = block_sum(crossed, s.scratch, world)
+                    if crossed[0] > scalar(0.0) and known == 0:
+                        asked_by = CHECK
+                        task = ASK
+                    elif crossed[0] > scalar(0.0):
+                        added = add_limits(layout, d, t, s.v, world, h)
+                        added = block_sum(added, s.scratch, world)
+                        if added[0] > scalar(0.0):
+                            task = AIM
+                            if free != 0:
+                                free = 0
+                                e = int(first + lane())
+                                while e < last:
+                                    s.v[e] = scalar(d.v0[e])
+                                    e += wp.block_dim()
+                                barrier()
+                                start_at(layout, d, c, s, world)
+                            else:
+                                line.cost = line.cost + added[1]
+                                advance_contacts(c, s, world, scalar(0.0), True)
+                                barrier()
         e_end = layout.world_prescribed[world + 1]
         e = int(layout.world_prescribed[world] + lane())
         while e < e_end:
@@ -371,9 +515,11 @@ class SapContactSolve:
         self.velocity = wp.zeros(model.joint_dof_count, dtype=wp.float64, device=device)
         """The minimizer, sap order, Newton's dof numbering."""
         self._argument = StructArgument(self.data, device)
-        self._newton_options, self._search_options = (
-            StructArgument(struct, device) for struct in _iteration_options(options)
-        )
+        newton_options, search_options = _iteration_options(options)
+        first = self.layout.dof_first.numpy()
+        newton_options.widest = float((np.arange(len(first)) - first).max() + 1)
+        self._newton_options = StructArgument(newton_options, device)
+        self._search_options = StructArgument(search_options, device)
         self._kernel = make_solve_kernel(free_motion.types, self.types, linear, free_motion.pose_types)
 
     def solve(self, dt: float, status: wp.array, part: Part) -> None:

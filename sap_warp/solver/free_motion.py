@@ -1,7 +1,8 @@
 """Stage 2: free motion. The dynamics matrix A and the unconstrained velocity v*.
 
-    A  = M + diag(joint_armature) + h diag(joint_damping)
-    v* = v0 + A^-1 h (tau - c(q, v0) - diag(joint_damping) v0)
+    A       = M + diag(joint_armature) + h diag(joint_damping)
+    impulse = h (tau - c(q, v0) - diag(joint_damping) v0)
+    v*      = v0 + A^-1 impulse                                  `free_velocity`, where it is needed
 
 Prescribed dofs (kinematic bodies) move with v0, unaccelerated, and have no row in A: what they do to the bodies that
 they carry is part of c.
@@ -20,7 +21,8 @@ import warp as wp
 
 from ..precision import FP64, TYPES, Types
 from .arguments import Scratch, StructArgument, make_flat, make_window
-from .block import barrier, lane, make_add_rows, make_cholesky, make_copy
+from .block import barrier, lane, make_add_rows
+from .free_velocity import is_needed_by_all, make_free_velocity_kernel
 from .kernel import solver_kernel
 from .kinematics import Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
@@ -29,6 +31,8 @@ from .status import DIVERGED, FREE_MOTION_FAILED
 
 NOT_FINITE = wp.constant(1)
 """Mark of a world with a coordinate that is not finite."""
+NOT_POSITIVE = wp.constant(4)
+"""Mark of a world with a diagonal entry of A that is not positive."""
 
 
 @functools.cache
@@ -49,8 +53,10 @@ def make_free_motion_data(pose: Types, types: Types):
         v0: wp.array(dtype=wp.float64)  # incoming velocity, sap order
         v_star: wp.array(dtype=scalar)  # unconstrained velocity
         impulse: wp.array(dtype=scalar)  # A (v* - v0) [N s or N m s]
+        solved: int  # whether all worlds have v_star and A_factor before the solve
         # packed rows
         A: wp.array(dtype=scalar)
+        inverse_diagonal: wp.array(dtype=scalar)  # 1/A_ee, by dof
         A_factor: wp.array(dtype=scalar)
         Vw: wp.array(dtype=vec3)  # spatial velocities, by body
         Vv: wp.array(dtype=vec3)
@@ -66,7 +72,6 @@ def make_free_motion_data(pose: Types, types: Types):
         moments: wp.array(dtype=vec3)  # of the inertia: xx, yy, zz
         products: wp.array(dtype=vec3)  # yz, zx, xy
         # scratch by dof
-        rhs: wp.array(dtype=scalar)
         diagonal: wp.array(dtype=scalar)  # armature and damping
         column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
 
@@ -75,7 +80,6 @@ def make_free_motion_data(pose: Types, types: Types):
 
 SCRATCH = (
     *((name, "body") for name in ("fw", "fv", "m", "mc", "moments", "products")),
-    ("rhs", "dof"),
     ("diagonal", "dof"),
     ("column_force", "6 * dof"),
 )
@@ -88,9 +92,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     Data = make_free_motion_data(pose, types)
     Link = make_link(pose)
     rotation_matrix = make_kinematics(types).rotation_matrix
-    cholesky = make_cholesky(types)
-    factor, solve = cholesky.factor, cholesky.solve
-    rows, copy = make_add_rows(types, types), make_copy(types, types)
+    rows = make_add_rows(types, types)
     store_force, add_rows = rows.store_force, rows.add_rows
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     pose_vec3 = pose.vec3
@@ -228,7 +230,6 @@ def make_free_motion_kernel(pose: Types, types: Types):
             bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
             impulse = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
             d.impulse[e] = impulse
-            d.rhs[e] = impulse
             e += wp.block_dim()
         barrier()
         add_rows(
@@ -248,43 +249,17 @@ def make_free_motion_kernel(pose: Types, types: Types):
         e = int(start + lane())
         while e < end:
             address = layout.dof_entry[e] + e - layout.dof_first[e]
-            d.A[address] = d.A[address] + d.diagonal[e]
+            A_ee = d.A[address] + d.diagonal[e]
+            d.A[address] = A_ee
+            if not (A_ee > scalar(0.0)):
+                wp.atomic_or(d.mark, world, NOT_POSITIVE)
+            d.inverse_diagonal[e] = scalar(1.0) / A_ee
             e += wp.block_dim()
         barrier()
-        first_entry = layout.world_entry[world]
-        copy(d.A, first_entry, d.A_factor, first_entry, layout.world_entry[world + 1] - first_entry)
-        barrier()
-        ok = factor(
-            d.A_factor,
-            layout.dof_first,
-            layout.dof_entry,
-            layout.dof_above,
-            layout.dof_above_start,
-            start,
-            end - start,
-            0,
-        )
-        if ok != 0:
-            solve(
-                d.A_factor,
-                layout.dof_first,
-                layout.dof_entry,
-                layout.dof_above,
-                layout.dof_above_start,
-                start,
-                end - start,
-                0,
-                d.rhs,
-            )
-        e = int(start + lane())
-        while e < end:
-            d.v_star[e] = scalar(d.v0[e])
-            if ok != 0:
-                d.v_star[e] = d.v_star[e] + d.rhs[e]
-            e += wp.block_dim()
         if lane() == 0:
-            bad = (d.mark[world] & NOT_FINITE) != 0
-            status_out[world] = wp.where(bad, DIVERGED, wp.where(ok != 0, 0, FREE_MOTION_FAILED))
+            mark = d.mark[world]
+            failed = wp.where((mark & NOT_POSITIVE) != 0, FREE_MOTION_FAILED, 0)
+            status_out[world] = wp.where((mark & NOT_FINITE) != 0, DIVERGED, failed)
 
     @solver_kernel
     def free_motion(
@@ -328,8 +303,9 @@ class SapFreeMotion:
         # One forward kinematics serves dynamics and contacts, in the better of the two precisions asked for.
         self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
         self.data: Any = make_free_motion_data(self.pose_types, self.types)()
-        counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count}
-        counts |= dict.fromkeys(("Sw", "Sv", "turn", "v0", "v_star", "impulse"), sizes.dof_count)
+        solved = is_needed_by_all(options, sizes.distance_rows_max)
+        counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count if solved else 0}
+        counts |= dict.fromkeys(("Sw", "Sv", "turn", "v0", "v_star", "impulse", "inverse_diagonal"), sizes.dof_count)
         counts["mark"] = sizes.world_count
         scratch = Scratch(self.layout, sizes, model.device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
@@ -339,15 +315,19 @@ class SapFreeMotion:
                 count = counts.get(name, sizes.body_count)
                 setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
         self.data.shared = scratch.shared
+        self.data.solved = int(solved)
+        self._solve_buffers: list[wp.array] = []
+        if solved:
+            self._solve_buffers = [
+                self.data.A_factor,
+                wp.zeros(sizes.dof_count, self.types.scalar, device=model.device),
+            ]
         self.argument = StructArgument(self.data, model.device).array
         self._links = links.get(self.pose_types)[0]
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)
 
     def compute(self, boundary: Any, dt: float, status: wp.array, part: Part) -> None:
-        """Fill the rest of `data` for the state that ``boundary`` has read.
-
-        A world whose A is not positive definite is marked.
-        """
+        """Fill the rest of `data` for the state that ``boundary`` has read; v* only if every world needs it."""
         model = self.model
         wp.launch(
             self._kernel,
@@ -367,6 +347,23 @@ class SapFreeMotion:
             block_dim=part.lanes,
             device=model.device,
         )
+        if self.data.solved:
+            self.solve(status, part)
+
+    def solve(self, status: wp.array, part: Part) -> None:
+        """Fill ``data.v_star`` from the rest of `data`; a world whose A is not positive definite is marked."""
+        device, scalar = self.model.device, self.types.scalar
+        if not self._solve_buffers:
+            counts = (self.sizes.entry_count, self.sizes.dof_count)
+            self._solve_buffers = [wp.zeros(count, dtype=scalar, device=device) for count in counts]
+        wp.launch(
+            make_free_velocity_kernel(self.types, make_free_motion_data(self.pose_types, self.types)),
+            dim=part.threads,
+            inputs=[part.first, self.layout_argument, self.argument],
+            outputs=[*self._solve_buffers, status],
+            block_dim=part.lanes,
+            device=device,
+        )
 
     def dynamics_matrix(self, world: int = 0) -> Any:
         """Dense A of one world as a NumPy array, rows and columns in Newton's dof order of that world."""
@@ -374,6 +371,9 @@ class SapFreeMotion:
 
     def v_star(self) -> Any:
         """Unconstrained velocities of all worlds as a NumPy array in sap order, Newton's dof numbering."""
+        if not self.data.solved:
+            ignored = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=self.model.device)
+            self.solve(ignored, Part(0, self.sizes.world_count, 1))
         return self.to_newton_order(self.data.v_star)
 
     def to_newton_order(self, values: wp.array) -> Any:

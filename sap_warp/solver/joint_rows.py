@@ -2,7 +2,8 @@
 
     drive      u0 = kp (target - q0) + kd target_rate + feed-forward,  g = h kp + kd, gains capped at near-rigid
     spring     u0 = k (rest - q0),  g = h k
-    limit      takes part where its gap <= 2 h max(|v0|, |v*|);  R = max(near-rigid, 1/(h ke (h + tau))), tau = kd/ke
+    limit      takes part where its gap <= 2 h max(|v0|, |v*|);  R = max(near-rigid, 1/(h ke (h + tau))), tau = kd/ke;
+               where v* is not known yet, limits beyond 2 h |v0| are watched: the solve adds one that its result crosses
     speed      R near-rigid
     friction   R = sigma/A_kk
 
@@ -23,7 +24,7 @@ from .contact_rows import make_body_point
 from .free_motion import make_free_motion_data
 from .kinematics import BALL, DISTANCE, FREE, REVOLUTE, JointParameters, make_kinematics
 from .layout import Layout
-from .terms.dof import DRIVE, FRICTION, LIMIT, MOTOR, PARABOLA, SPEED, make_dof_terms
+from .terms.dof import DRIVE, FRICTION, LIMIT, MOTOR, NO_GAP, PARABOLA, SPEED, make_dof_terms
 from .terms.drive import NEAR_RIGID, make_drive_term
 from .terms.limit import NO_LIMIT
 
@@ -45,7 +46,8 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
     """Device functions ``prepare_dof`` and ``prepare_distance``."""
     FreeMotion = make_free_motion_data(pose, dynamics)
     Contacts = make_contact_data(types)
-    Terms = make_dof_terms(types).DofTerms
+    dof_terms = make_dof_terms(types)
+    Terms, Watch = dof_terms.DofTerms, dof_terms.Watch
     gain_scale = make_drive_term(types).gain_scale
     points = make_body_point(pose, contact_pose, dynamics)
     cast, body_point = points.cast, points.body_point
@@ -116,7 +118,7 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
             j = wp.dot(n, column)
             rate0 += j * scalar(d.v0[e])
             rate_star += j * scalar(d.v_star[e])
-            w += j * j / scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
+            w += j * j * scalar(d.inverse_diagonal[e])
             e = layout.dof_parent[e]
         if phi0 > scalar(2.0) * scalar(h) * wp.max(wp.abs(rate0), wp.abs(rate_star)):
             return 0
@@ -204,9 +206,13 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
         c = scalar(0.0)
         a = scalar(0.0)
         g = scalar(0.0)
+        gap_lower = scalar(wp.static(NO_GAP))  # of bounds that are watched
+        gap_upper = scalar(wp.static(NO_GAP))
+        gap_ke = scalar(1.0)
+        gap_rate = scalar(0.0)
         if kind != FREE and kind != DISTANCE:
             h = scalar(h64)
-            A_kk = scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
+            mobility = scalar(d.inverse_diagonal[e])
             position = wp.float64(0.0)
             if coordinate >= 0:
                 position = q[coordinate]
@@ -224,7 +230,7 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                     kd = scalar(input.target_kd[dof])
                 if mode == MODE_VELOCITY or mode == MODE_POSITION_VELOCITY:
                     rate = scalar(input.target_qd[dof])
-                scale = gain_scale(kp, kd, h, A_kk)
+                scale = gain_scale(kp, kd, h, mobility)
                 kp = kp * scale
                 kd = kd * scale
                 feed_forward = scalar(input.act[dof])
@@ -242,14 +248,17 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
                         t.drive_limit[e] = scalar(input.effort_limit[dof])
             if input.has_motors != 0:
                 actuator = input.motor_index[dof]
+                works = int(0)
                 if actuator >= 0:
+                    works = wp.where(input.motor_idle[dof] == 0 or input.ctrl[actuator] != 0.0, 1, 0)
+                if works != 0:
                     ctrl = wp.clamp(input.ctrl[actuator], input.motor_low[dof], input.motor_high[dof])
                     motor_kp = scalar(input.motor_kp[dof])
                     motor_kd = scalar(input.motor_kd[dof])
                     push = scalar(input.motor_u0[dof]) + scalar(input.motor_gain[dof]) * scalar(ctrl)
                     push -= motor_kp * scalar(position)
                     if motor_kp > scalar(0.0) or motor_kd > scalar(0.0) or push != scalar(0.0):
-                        motor_scale = gain_scale(motor_kp, motor_kd, h, A_kk)
+                        motor_scale = gain_scale(motor_kp, motor_kd, h, mobility)
                         motor_g = (h * motor_kp + motor_kd) * motor_scale
                         if input.motor_limit[dof] >= wp.static(UNLIMITED_EFFORT):
                             c += rest_cost(push * motor_scale, motor_g)
@@ -275,27 +284,38 @@ def make_joint_rows(pose: Types, contact_pose: Types, dynamics: Types, types: Ty
             if input.friction[dof] > 0.0:
                 terms = terms | FRICTION
                 t.friction[e] = h * scalar(input.friction[dof])
-                t.friction_R[e] = scalar(law.sigma) / A_kk
+                t.friction_R[e] = scalar(law.sigma) * mobility
             if kind != BALL:
                 ke = scalar(input.limit_ke[dof])
                 if ke > scalar(0.0):
-                    reach = scalar(2.0) * h * wp.max(wp.abs(scalar(d.v0[e])), wp.abs(scalar(d.v_star[e])))
+                    speed = wp.abs(scalar(d.v0[e]))
+                    if d.solved != 0:
+                        speed = wp.max(speed, wp.abs(scalar(d.v_star[e])))
+                    reach = scalar(2.0) * h * speed
                     lower = scalar(position - wp.float64(input.limit_lower[dof]))
                     upper = scalar(wp.float64(input.limit_upper[dof]) - position)
-                    at_lower = lower <= reach and wp.abs(input.limit_lower[dof]) < wp.static(UNLIMITED)
-                    at_upper = upper <= reach and wp.abs(input.limit_upper[dof]) < wp.static(UNLIMITED)
-                    if at_lower or at_upper:
-                        terms = terms | LIMIT
-                        time = h + scalar(input.limit_kd[dof]) / ke  # h + tau
-                        none = scalar(wp.static(NO_LIMIT))
-                        t.limit_lower[e] = wp.where(at_lower, -lower / time, none)
-                        t.limit_upper[e] = wp.where(at_upper, -upper / time, none)
-                        near_rigid = scalar(wp.static(NEAR_RIGID)) / A_kk
-                        t.limit_R[e] = wp.max(near_rigid, scalar(1.0) / (h * ke * time))
+                    gap_lower = lower
+                    gap_upper = upper
+                    gap_ke = ke
+                    gap_rate = h * ke + scalar(input.limit_kd[dof])
+                    if lower <= reach or upper <= reach:
+                        at_lower = lower <= reach and wp.abs(input.limit_lower[dof]) < wp.static(UNLIMITED)
+                        at_upper = upper <= reach and wp.abs(input.limit_upper[dof]) < wp.static(UNLIMITED)
+                        if at_lower or at_upper:
+                            terms = terms | LIMIT
+                            time = gap_rate / ke  # h + tau
+                            none = scalar(wp.static(NO_LIMIT))
+                            t.limit_lower[e] = wp.where(at_lower, -lower / time, none)
+                            t.limit_upper[e] = wp.where(at_upper, -upper / time, none)
+                            near_rigid = scalar(wp.static(NEAR_RIGID)) * mobility
+                            t.limit_R[e] = wp.max(near_rigid, scalar(1.0) / (h * gap_rate))
+                            gap_lower = wp.where(at_lower, scalar(wp.static(NO_GAP)), lower)
+                            gap_upper = wp.where(at_upper, scalar(wp.static(NO_GAP)), upper)
                 if law.enforce_speed != 0 and input.velocity_limit[dof] < wp.static(UNLIMITED_SPEED):
                     terms = terms | SPEED
                     t.speed[e] = scalar(input.velocity_limit[dof])
-                    t.speed_R[e] = scalar(wp.static(NEAR_RIGID)) / A_kk
+                    t.speed_R[e] = scalar(wp.static(NEAR_RIGID)) * mobility
         t.kind[e] = terms
+        t.watch[e] = Watch(gap_lower, gap_upper, gap_ke, gap_rate)
 
     return SimpleNamespace(prepare_dof=prepare_dof, prepare_distance=prepare_distance)

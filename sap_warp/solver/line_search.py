@@ -165,11 +165,16 @@ def make_line_search(types: Types) -> SimpleNamespace:
         return step
 
     @wp.func
+    def is_flat(line: wp.ref[Line], o: wp.ref[SearchOptions]) -> bool:
+        """Whether what the slope promises is below the cost tolerance."""
+        return -line.slope <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * wp.abs(line.cost)
+
+    @wp.func
     def exact_root(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
         """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
         step = Step()
         step.alpha = scalar(1.0)
-        if -line.slope <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * wp.abs(line.cost):
+        if is_flat(line, o):
             step.iterations = 1
             step.cost = line_value(line, c, t, scalar(1.0))[0]
             return step
@@ -223,4 +228,4 @@ def make_line_search(types: Types) -> SimpleNamespace:
         root.iterations = root.iterations + trials
         return root
 
-    return SimpleNamespace(Line=Line, line_value=line_value, search=search)
+    return SimpleNamespace(Line=Line, line_value=line_value, search=search, is_flat=is_flat)

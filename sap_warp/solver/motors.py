@@ -91,11 +91,12 @@ class Motors:
         self._chosen = direct_actuators(model)
         self.count = len(self._chosen)
         device = model.device
-        self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", *FIELDS))
+        self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", "motor_idle", *FIELDS))
         if self.count:
             index = np.full(model.joint_dof_count, -1, np.int32)
             index[actuator_dofs(model, self._chosen)] = self._chosen
             self.arrays["motor_index"] = wp.array(index, dtype=wp.int32, device=device)
+            self.arrays["motor_idle"] = wp.zeros(model.joint_dof_count, dtype=wp.int32, device=device)
             for name in FIELDS:
                 self.arrays[name] = wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device)
             self.refresh()
@@ -118,6 +119,8 @@ class Motors:
             "motor_high": high,
             "motor_limit": np.abs(gear) * _range(read, "force")[1],
         }
+        at_zero = [values["motor_u0"], values["motor_kp"], values["motor_kd"], low > 0.0, high < 0.0]
+        values["motor_idle"] = ~np.any(at_zero, axis=0)
         for name, value in values.items():
             array: Any = self.arrays[name]
             full = array.numpy().copy()

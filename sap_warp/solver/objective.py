@@ -105,10 +105,6 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
 
     @wp.func
-    def diagonal(layout: wp.ref[Layout], d: wp.ref[FreeMotion], e: int) -> scalar:
-        return scalar(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
-
-    @wp.func
     def skew(a: vec3) -> mat33:
         z = scalar(0.0)
         return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
@@ -360,9 +356,10 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 j -= value[1]
             g = s.p[e] - j
             s.gradient[e] = g
+            s.direction[e] = lscalar(-g)  # right-hand side of the Newton step
             s.impulse[e] = j
             Av = s.p[e] + s.A_v_star[e]
-            norms += vec3(g * g, Av * Av, j * j) * (scalar(1.0) / diagonal(layout, d, e))
+            norms += vec3(g * g, Av * Av, j * j) * scalar(d.inverse_diagonal[e])
             e += wp.block_dim()
         return block_sum(norms, s.scratch, world)
 

@@ -23,6 +23,9 @@ FRICTION = wp.constant(8)
 PARABOLA = wp.constant(16)
 MOTOR = wp.constant(32)
 
+NO_GAP = 1.0e30
+"""Gap of a bound that nobody watches [m or rad]."""
+
 
 @functools.cache
 def make_dof_terms(types: Types) -> SimpleNamespace:
@@ -32,6 +35,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
     limits = make_limit_term(types)
     position_limit, speed_limit = limits.position_limit, limits.speed_limit
     friction = make_friction_term(types)
+    Watch = wp.types.vector(length=4, dtype=scalar)
 
     @wp.struct
     class DofTerms:
@@ -46,6 +50,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         limit_lower: wp.array(dtype=scalar)  # vhat of the lower bound [m/s or rad/s]
         limit_upper: wp.array(dtype=scalar)
         limit_R: wp.array(dtype=scalar)
+        watch: wp.array(dtype=Watch)  # gaps of bounds that take no part yet, lower and upper, ke, h ke + kd
         speed: wp.array(dtype=scalar)  # speed limit [m/s or rad/s]
         speed_R: wp.array(dtype=scalar)
         friction: wp.array(dtype=scalar)  # h times friction [N s or N m s]
@@ -91,6 +96,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
 
     return SimpleNamespace(
         DofTerms=DofTerms,
+        Watch=Watch,
         evaluate=evaluate,
         evaluate_bounded=evaluate_bounded,
         evaluate_parabola=evaluate_parabola,

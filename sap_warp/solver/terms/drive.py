@@ -26,10 +26,15 @@ def make_drive_term(types: Types) -> SimpleNamespace:
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
-    def gain_scale(kp: scalar, kd: scalar, h: scalar, A_kk: scalar) -> scalar:
-        """Factor at most 1 on both gains, so that 1/(h g) is not below the near-rigid regularization."""
-        admittance = h * (h * kp + kd) * scalar(wp.static(NEAR_RIGID)) / A_kk
-        return wp.where(admittance > scalar(1.0), scalar(1.0) / admittance, scalar(1.0))
+    def gain_scale(kp: scalar, kd: scalar, h: scalar, mobility: scalar) -> scalar:
+        """Factor at most 1 on both gains, so that 1/(h g) is not below the near-rigid regularization.
+
+        ``mobility`` is 1/A_kk.
+        """
+        admittance = h * (h * kp + kd) * scalar(wp.static(NEAR_RIGID)) * mobility
+        if admittance > scalar(1.0):
+            return scalar(1.0) / admittance
+        return scalar(1.0)
 
     @wp.func
     def drive(v: scalar, u0: scalar, g: scalar, limit: scalar, h: scalar) -> vec3:
