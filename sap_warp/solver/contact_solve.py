@@ -70,7 +70,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     aim_rows, advance_rows = F.rows.aim_rows, F.rows.advance_rows
     limits = make_watched_limits(dynamics, types, pose)
     crosses_limits, add_limits = limits.crosses_limits, limits.add_limits
-    line_search = make_line_search(types)
+    line_search = make_line_search(types, linear)
     Line, search, is_flat = line_search.Line, line_search.search, line_search.is_flat
     cholesky = make_cholesky(linear)
     factor, solve = cholesky.factor, cholesky.solve
@@ -202,28 +202,18 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             free = 1
         known = int(d.solved)  # whether v* is there
 
-        broken = scalar(0.0)  # velocities that are not finite
         e = int(first + lane())
         while e < last:
             v = scalar(d.v0[e])
             if free != 0 and known != 0 and state == 0:
                 v = scalar(d.v_star[e])
             s.v[e] = v
-            if not wp.isfinite(v) or not wp.isfinite(d.impulse[e]):
-                broken += scalar(1.0)
             e += wp.block_dim()
-        broken = block_sum(vec3(broken, scalar(0.0), scalar(0.0)), s.scratch, world)[0]
         barrier()
-        if broken > scalar(0.0):
-            state = DIVERGED
         line = Line()
         line.world = world
         line.first_dof = first
         line.h = h
-        line.v = s.v
-        line.dv = s.dv
-        line.rows = s.track
-        line.scratch = s.scratch
         rows_cost = scalar(0.0)
         task = int(AIM)
         if state != 0 or (free != 0 and known != 0):
@@ -243,11 +233,11 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                 scale = wp.sqrt(wp.max(norms[1], norms[2]))
                 size = wp.sqrt(norms[0])
                 residual = size / wp.max(scale, scalar(1e-30))
-                if size <= scalar(o.abs_tol) + scalar(o.rel_tol) * scale:
-                    task = CHECK
-                elif not wp.isfinite(size):
+                if not wp.isfinite(size):  # whatever is not finite of the state or of a force gets here by the impulse
                     state = DIVERGED
                     task = END
+                elif size <= scalar(o.abs_tol) + scalar(o.rel_tol) * scale:
+                    task = CHECK
                 elif iterations >= o.max_iterations:
                     state = ITERATION_LIMIT
                     task = END
@@ -362,7 +352,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             if task == SEARCH:
                 alpha = scalar(-1.0)
                 if line.slope < scalar(0.0):
-                    step = search(line, c, t, search_options)
+                    step = search(line, c, t, s, search_options)
                     trials += step.iterations
                     if wp.isfinite(step.cost):
                         alpha = step.alpha

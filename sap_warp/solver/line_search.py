@@ -16,6 +16,7 @@ import warp as wp
 from ..precision import Types
 from .block import lane, make_block_sum
 from .contact_data import make_contact_data
+from .objective import make_solve_data
 from .options import LINE_SEARCHES
 from .terms.contact import make_contact_term
 from .terms.dof import make_dof_terms
@@ -46,14 +47,15 @@ class SearchOptions:
 
 
 @functools.cache
-def make_line_search(types: Types) -> SimpleNamespace:
-    """Device functions for one precision."""
+def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
+    """Device functions for one precision of the solve; ``linear`` is that of its Hessian."""
     scalar, vec3 = types.scalar, types.vec3
     Contacts = make_contact_data(types)
     dof_terms = make_dof_terms(types)
     Terms, evaluate_bounded = dof_terms.DofTerms, dof_terms.evaluate_bounded
     term = make_contact_term(types)
-    Track, value_along = term.Track, term.value_along
+    value_along = term.value_along
+    Solve = make_solve_data(types, linear)
     block_sum = make_block_sum(vec3)
 
     @wp.struct
@@ -66,10 +68,6 @@ def make_line_search(types: Types) -> SimpleNamespace:
         m2: scalar
         cost: scalar  # phi(0)
         slope: scalar  # phi'(0)
-        v: wp.array(dtype=scalar)
-        dv: wp.array(dtype=scalar)
-        rows: wp.array(dtype=Track)
-        scratch: wp.array(dtype=vec3)
 
     @wp.struct
     class Step:
@@ -78,30 +76,32 @@ def make_line_search(types: Types) -> SimpleNamespace:
         iterations: int
 
     @wp.func
-    def line_value(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], alpha: scalar) -> vec3:
+    def line_value(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], alpha: scalar) -> vec3:
         """phi, phi' and phi'' at one trial step."""
         total = vec3()
         base = line.world * c.capacity
         row_end = base + c.count[line.world]
         row = int(base + lane())
         while row < row_end:
-            total += value_along(line.rows[row], alpha)
+            total += value_along(s.track[row], alpha)
             row += wp.block_dim()
         i_end = line.first_dof + t.count[line.world]
         i = int(line.first_dof + lane())
         while i < i_end:
             e = t.list[i]
-            de = line.dv[e]
-            value = evaluate_bounded(t, e, line.v[e] + alpha * de, line.h)
+            de = s.dv[e]
+            value = evaluate_bounded(t, e, s.v[e] + alpha * de, line.h)
             total += vec3(value[0], value[1] * de, value[2] * de * de)
             i += wp.block_dim()
-        total = block_sum(total, line.scratch, line.world)
+        total = block_sum(total, s.scratch, line.world)
         return total + vec3(
             line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2), line.m1 + alpha * line.m2, line.m2
         )
 
     @wp.func
-    def monotone_decay(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
+    def monotone_decay(
+        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
+    ) -> Step:
         """Halve until the cost does not grow."""
         step = Step()
         step.alpha = scalar(-1.0)
@@ -113,7 +113,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         )
         while step.iterations < o.max_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            cost = line_value(line, c, t, alpha)[0]
+            cost = line_value(line, c, t, s, alpha)[0]
             if cost <= bound:
                 step.alpha = alpha
                 step.cost = cost
@@ -122,7 +122,9 @@ def make_line_search(types: Types) -> SimpleNamespace:
         return step
 
     @wp.func
-    def armijo_decay(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
+    def armijo_decay(
+        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
+    ) -> Step:
         """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
         step = Step()
         step.alpha = scalar(-1.0)
@@ -132,7 +134,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
             return step
         rho = scalar(o.rho)
         alpha = scalar(1.0) / rho
-        value = line_value(line, c, t, alpha)
+        value = line_value(line, c, t, s, alpha)
         step.iterations = 1
         slop = scalar(o.slop) * wp.max(scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost)))
         if value[1] <= slop:
@@ -144,7 +146,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         while step.iterations < o.max_iterations:
             alpha *= rho
             step.iterations += 1
-            cost = line_value(line, c, t, alpha)[0]
+            cost = line_value(line, c, t, s, alpha)[0]
             # near the minimum the decrease asked for drowns in round-off: allow for it
             ok = cost <= line.cost + scalar(o.armijo_c) * alpha * line.slope + slop
             # A smaller step no longer helps: the minimum lies between this candidate and the one before.
@@ -170,16 +172,18 @@ def make_line_search(types: Types) -> SimpleNamespace:
         return -line.slope <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * wp.abs(line.cost)
 
     @wp.func
-    def exact_root(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
+    def exact_root(
+        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
+    ) -> Step:
         """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
         step = Step()
         step.alpha = scalar(1.0)
         if is_flat(line, o):
             step.iterations = 1
-            step.cost = line_value(line, c, t, scalar(1.0))[0]
+            step.cost = line_value(line, c, t, s, scalar(1.0))[0]
             return step
         upper = scalar(wp.static(EXACT_MAX_STEP))
-        value = line_value(line, c, t, upper)
+        value = line_value(line, c, t, s, upper)
         step.iterations = 1
         if value[1] <= scalar(0.0):
             step.alpha = upper
@@ -191,7 +195,7 @@ def make_line_search(types: Types) -> SimpleNamespace:
         step.alpha = scalar(-1.0)
         while step.iterations < o.max_iterations:
             step.iterations += 1
-            value = line_value(line, c, t, alpha)
+            value = line_value(line, c, t, s, alpha)
             if wp.abs(value[1]) <= scalar(wp.static(EXACT_TOLERANCE)) * wp.abs(line.slope):
                 step.alpha = alpha
                 step.cost = value[0]
@@ -208,23 +212,25 @@ def make_line_search(types: Types) -> SimpleNamespace:
             width = wp.abs(trial - alpha)
             if trial == alpha or upper - lower <= scalar(wp.static(EXACT_TOLERANCE)) * upper:
                 step.alpha = trial
-                step.cost = line_value(line, c, t, trial)[0]
+                step.cost = line_value(line, c, t, s, trial)[0]
                 return step
             alpha = trial
         return step
 
     @wp.func
-    def search(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], o: wp.ref[SearchOptions]) -> Step:
+    def search(
+        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
+    ) -> Step:
         """Step length by the chosen variant."""
         if o.variant == MONOTONE_DECAY:
-            return monotone_decay(line, c, t, o)
+            return monotone_decay(line, c, t, s, o)
         trials = int(0)
         if o.variant == ARMIJO_DECAY:
-            step = armijo_decay(line, c, t, o)
+            step = armijo_decay(line, c, t, s, o)
             if step.alpha > scalar(0.0):
                 return step
             trials = step.iterations  # near the minimum, or a slip-stick transition below the end of the scan
-        root = exact_root(line, c, t, o)
+        root = exact_root(line, c, t, s, o)
         root.iterations = root.iterations + trials
         return root
 
