@@ -68,13 +68,17 @@ _PANELS = """
 """
 
 
+INLINE = "__attribute__((always_inline))"
+UNROLL = '_Pragma("clang loop unroll(full)")'
+
+
 def _one_lane(snippet: str) -> str:
     """The snippet for one lane on the CPU, with #else for what follows."""
     text = _PANELS + snippet
     for word, meaning in {
-        "INLINE": "__attribute__((always_inline))",
+        "INLINE": INLINE,
         "NO_UNROLL": '_Pragma("clang loop unroll(disable)")',
-        "UNROLL": '_Pragma("clang loop unroll(full)")',
+        "UNROLL": UNROLL,
     }.items():
         text = text.replace(word, meaning)
     return f"#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n{text}#else\n"

@@ -29,6 +29,7 @@ from .objective import SCRATCH, make_objective, make_solve_data
 from .options import LINE_SEARCHES
 from .parts import Part
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+from .stiffness import SIZE as STIFFNESS_SIZE
 from .terms.dof import PARABOLA, make_dof_terms
 from .watched_limits import make_watched_limits
 
@@ -488,7 +489,8 @@ class SapContactSolve:
         device = model.device
         self.data: Any = make_solve_data(self.types, linear)()
         scratch = Scratch(self.layout, sizes, device)
-        room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
+        room = {"body": scratch.body_count, "48 * body": STIFFNESS_SIZE * scratch.body_count}
+        room |= {"dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
         room["row"] = contact_jacobian.capacity * (1 if scratch.shared else sizes.world_count)
         room["hessian"] = scratch.dof_count * (scratch.dof_count + 1) // 2 if scratch.shared else sizes.hessian_count
         counts = {"scratch": sizes.world_count * block_dim}

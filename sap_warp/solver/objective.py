@@ -21,6 +21,7 @@ from .constraint_terms import make_constraint_terms
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
 from .layout import Layout
+from .stiffness import make_stiffness
 from .terms.contact import SLIDING, make_contact_term
 from .terms.dof import make_dof_terms
 
@@ -28,7 +29,7 @@ from .terms.dof import make_dof_terms
 @functools.cache
 def make_solve_data(types: Types, linear: Types):
     """Struct of the solve's own buffers."""
-    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    scalar, vec3 = types.scalar, types.vec3
     term = make_contact_term(types)
     Projection, Track = term.Projection, term.Track
 
@@ -56,9 +57,7 @@ def make_solve_data(types: Types, linear: Types):
         Vv: wp.array(dtype=vec3)
         fw: wp.array(dtype=vec3)
         fv: wp.array(dtype=vec3)
-        K_ww: wp.array(dtype=mat33)  # 6x6 contact stiffness of the subtree: angular, mixed and linear blocks
-        K_wv: wp.array(dtype=mat33)
-        K_vv: wp.array(dtype=mat33)
+        K: wp.array(dtype=scalar)  # contact stiffness of the subtree, see `stiffness`
         scratch: wp.array(dtype=vec3)  # one entry per lane of each world
 
     return SolveData
@@ -67,7 +66,8 @@ def make_solve_data(types: Types, linear: Types):
 SCRATCH = (
     *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction", "term")),
     *((name, "row") for name in ("projection", "track")),
-    *((name, "body") for name in ("Vw", "Vv", "fw", "fv", "K_ww", "K_wv", "K_vv")),
+    *((name, "body") for name in ("Vw", "Vv", "fw", "fv")),
+    ("K", "48 * body"),
     ("column_force", "6 * dof"),
     ("H", "hessian"),
 )
@@ -89,6 +89,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     multiply = make_multiply(dynamics, types)
     columns = make_add_rows(linear, dynamics, types)
     store_force, add_rows = columns.store_force, columns.add_rows
+    stiffness = make_stiffness(dynamics, types)
+    gather_stiffness, add_child, multiply_columns = stiffness.gather, stiffness.add_child, stiffness.multiply
     block_sum = make_block_sum(vec3)
     rows = make_constraint_terms(types, linear)
     Rows, row_count = rows.Rows, rows.row_count
@@ -274,23 +276,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             add_direction(K, arm_a, arm_b, r.s, r.along_s)
 
     @wp.func
-    def gather_stiffness(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
-        """6x6 stiffness of the rows of one body, about its tree's reference point."""
-        K = Stiffness()
-        i = c.body_start[b]
-        i_end = i + c.body_count[b]
-        while i < i_end:
-            row = c.body_row[i] // 2
-            if s.projection[row].mode != 0:
-                arm = wp.where(c.body_row[i] % 2 == 1, c.r_b[row], c.r_a[row])
-                add_row_stiffness(K, s.projection[row], c.normal[row], arm, arm)
-            i += 1
-        s.K_ww[b] = K.ww
-        s.K_wv[b] = K.wv
-        s.K_vv[b] = K.vv
-
-    @wp.func
-    def accumulate(layout: wp.ref[Layout], c: wp.ref[Contacts], s: wp.ref[Solve], world: int, stiffness: bool):
+    def accumulate(layout: wp.ref[Layout], c: wp.ref[Contacts], s: wp.ref[Solve], world: int, stiff: bool):
         """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
         first_level = layout.world_level[world]
         last_level = layout.world_level[world + 1]
@@ -304,13 +290,21 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 b = layout.level_body[i]
                 if c.body_active[b] != 0:
                     child = layout.body_child[b]
-                    if stiffness:
-                        gather_stiffness(c, s, b)
+                    if stiff:
+                        gather_stiffness(
+                            s.K,
+                            b,
+                            c.body_row,
+                            c.body_start[b],
+                            c.body_count[b],
+                            s.projection,
+                            c.normal,
+                            c.r_a,
+                            c.r_b,
+                        )
                         while child >= 0:
                             if c.body_active[child] != 0:
-                                s.K_ww[b] = s.K_ww[b] + s.K_ww[child]
-                                s.K_wv[b] = s.K_wv[b] + s.K_wv[child]
-                                s.K_vv[b] = s.K_vv[b] + s.K_vv[child]
+                                add_child(s.K, b, child)
                             child = layout.body_sibling[child]
                     else:
                         gather_wrench(c, s, b)
@@ -420,24 +414,29 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         last = layout.world_dof[world + 1]
         coupled = c.coupled[world]
         accumulate(layout, c, s, world, True)
-        e = int(first + lane())
-        while e < last:
-            b = layout.dof_body[e]
-            if c.body_active[b] != 0:
-                w = column_w(d, e)
-                u = column_v(d, e)
-                Fw = s.K_ww[b] * w + s.K_wv[b] * u
-                Fv = wp.transpose(s.K_wv[b]) * w + s.K_vv[b] * u
-                store_force(s.column_force, first, last - first, e, Fw, Fv)
+        b_end = layout.world_body[world + 1]
+        b = int(layout.world_body[world] + lane())
+        while b < b_end:
+            e = layout.body_dof[b]
+            e_end = e + layout.body_dof_count[b]
+            if layout.body_prescribed[b] != 0:
+                pass
+            elif c.body_active[b] != 0:
+                multiply_columns(s.K, b, e, e_end, d.Sw, d.Sv, s.column_force, first, last - first)
             else:
-                store_force(s.column_force, first, last - first, e, vec3(), vec3())
-            if coupled != 0:  # left of the subtree
+                while e < e_end:
+                    store_force(s.column_force, first, last - first, e, vec3(), vec3())
+                    e += 1
+            b += wp.block_dim()
+        if coupled != 0:  # left of the subtree
+            e = int(first + lane())
+            while e < last:
                 i_end = layout.dof_first[e] - c.hessian_first[e]
                 i = int(0)
                 while i < i_end:
                     s.H[c.hessian_entry[e] + i] = lscalar(0.0)
                     i += 1
-            e += wp.block_dim()
+                e += wp.block_dim()
         barrier()
         add_rows(
             s.H,
