@@ -64,6 +64,7 @@ def make_watched_limits(dynamics: Types, types: Types, pose: Types) -> SimpleNam
         while e < last:
             watch = t.watch[e]
             reach = scalar(2.0) * h * wp.max(wp.abs(scalar(d.v0[e])), wp.abs(scalar(d.v_star[e])))
+            reach = wp.min(reach, scalar(wp.static(0.5 * NO_GAP)))  # a bound joins in once, however fast the dof is
             at_lower = watch[0] <= reach and crosses(watch[0], watch[2], watch[3], v[e])
             at_upper = watch[1] <= reach and crosses(watch[1], watch[2], watch[3], -v[e])
             if at_lower or at_upper:
