@@ -11,13 +11,15 @@ The rows are Newton's: the same contacts in the same order, with numbers that di
 CUDA one thread would be slow, and rows must be found by many.
 """
 
+from typing import Any
+
 import newton
 import numpy as np
 import warp as wp
 
 from ..solver.arguments import StructCache, make_flat
 from ..solver.kernel import solver_kernel
-from .need import note_contacts
+from .need import count_pass, note_contacts
 from .room import ContactRoom
 from .rows import ContactRows, copy_rows, flat_rows, next_generation, row_arrays
 from .selection import Selection, select_all
@@ -220,7 +222,8 @@ def meet(
 @wp.func
 def find_contacts(
     pairs: wp.array[GroundPairs],
-    pair_count: int,
+    first_pair: int,
+    last_pair: int,
     body_q: wp.array[wp.transformf],
     with_kinematic: int,
     capacity: int,
@@ -228,7 +231,7 @@ def find_contacts(
     rest_in: wp.array[ContactRows],
     target_in: wp.array[ContactRows],
 ) -> int:
-    """Write the contacts of all pairs and return how many there are."""
+    """Write the contacts of pairs ``first_pair`` to ``last_pair - 1`` and return how many there are."""
     p = pairs[0]
     target = target_in[0]
     rest = rest_in[0]
@@ -244,8 +247,8 @@ def find_contacts(
     g.plane = -1
     gap0 = float(0.0)
     last_body = int(-1)
-    k = int(0)
-    while k < pair_count:
+    k = int(first_pair)
+    while k < last_pair:
         g.shape = p.shape[k]
         body = p.shape_body[g.shape]
         moves = int(with_kinematic)
@@ -283,37 +286,29 @@ def close_pass(rows: wp.ref[ContactRows], found: int) -> None:
 @solver_kernel
 def meet_ground(
     pairs: wp.array[GroundPairs],
-    pair_count: int,
+    first_pair: int,
+    last_pair: int,
     body_q: wp.array[wp.transformf],
     with_kinematic: int,
     capacity: int,
-    target: wp.array[ContactRows],
-    record: wp.array[wp.int32],
-) -> None:
-    """All contacts into a buffer that has room for them, or loses the last ones; one thread."""
-    found = find_contacts(pairs, pair_count, body_q, with_kinematic, capacity, capacity, target, target)
-    close_pass(target[0], found)
-    note_contacts(found, capacity, found, capacity, record)
-
-
-@solver_kernel
-def meet_ground_and_select(
-    pairs: wp.array[GroundPairs],
-    pair_count: int,
-    body_q: wp.array[wp.transformf],
-    with_kinematic: int,
+    room: int,
+    part: int,
     selection: wp.array[Selection],
     source: wp.array[ContactRows],
     target: wp.array[ContactRows],
     dropped_out: wp.array[wp.int32],
     record: wp.array[wp.int32],
+    totals: wp.array[wp.int32],
 ) -> None:
-    """All contacts into a buffer that may be too small; then those stay that `selection` lets stay. One thread."""
-    capacity = selection[0].capacity
-    room = selection[0].room
-    found = find_contacts(pairs, pair_count, body_q, with_kinematic, capacity, room, source, target)
+    """All contacts of a range of pairs into a buffer; one thread.
+
+    If the buffer is too small and there is more ``room`` in another one, those stay that ``selection`` lets stay; else
+    the last ones are lost. ``part`` says whether the pairs are of a part of the worlds only, see `count_pass`. One
+    kernel for all of this: another one might round differently.
+    """
+    found = find_contacts(pairs, first_pair, last_pair, body_q, with_kinematic, capacity, room, source, target)
     kept = found
-    if found > capacity:
+    if room > capacity and found > capacity:
         copy_rows(target, source, 0, 1, capacity)
         source[0].counters[0] = found
         source[0].counters[2] = 0
@@ -321,7 +316,10 @@ def meet_ground_and_select(
         kept = target[0].counters[0]
     else:
         close_pass(target[0], found)
-    note_contacts(kept, capacity, found, room, record)
+    if part != 0:
+        count_pass(found, part, totals)
+    else:
+        note_contacts(kept, capacity, found, room, record)
 
 
 class GroundContacts:
@@ -337,11 +335,13 @@ class GroundContacts:
         """
         is_plane = model.shape_type.numpy()[pairs] == int(newton.GeoType.PLANE)
         moving = model.shape_body.numpy()[pairs[~is_plane]] >= 0  # what rests on no body never meets a resting plane
-        self._model = model
+        self.model = model
         self._count = int(moving.sum())
-        self._plane = wp.array(pairs[is_plane][moving], dtype=wp.int32, device=model.device)
-        self._shape = wp.array(pairs[~is_plane][moving], dtype=wp.int32, device=model.device)
-        self._with_kinematic = int(with_kinematic)
+        self.plane = wp.array(pairs[is_plane][moving], dtype=wp.int32, device=model.device)
+        self.shape = wp.array(pairs[~is_plane][moving], dtype=wp.int32, device=model.device)
+        self.with_kinematic = int(with_kinematic)
+        self.no_selection = wp.empty(0, dtype=Selection, device=model.device)
+        self.no_counts = wp.empty(0, dtype=wp.int32, device=model.device)
         self._pairs = StructCache(model.device)
         self._rows = StructCache(model.device)
 
@@ -359,17 +359,25 @@ class GroundContacts:
         resting = (model.shape_body.numpy()[planes] < 0).all()
         return bool(endless and resting and np.isin(kinds[~is_plane], _KINDS).all())
 
+    def pairs(self, plane: wp.array, shape: wp.array) -> wp.array:
+        """Pairs of planes and other shapes, with the model's arrays, as an argument of kernels."""
+        arrays = {name: getattr(self.model, name) for name in _MODEL_ARRAYS}
+        return self._pairs.get({"plane": plane, "shape": shape, **arrays}, GroundPairs)
+
     def find(self, body_q: wp.array, buffer: newton.Contacts, room: ContactRoom | None, record: wp.array) -> None:
         """Fill ``buffer`` and note the need in ``record``: one launch, no allocation."""
-        model = self._model
-        arrays = {name: getattr(model, name) for name in _MODEL_ARRAYS}
-        pairs = self._pairs.get({"plane": self._plane, "shape": self._shape, **arrays}, GroundPairs)
         target = self._rows.get(row_arrays(buffer), ContactRows)
-        inputs = [pairs, self._count, body_q, self._with_kinematic]
+        capacity = buffer.rigid_contact_max
+        inputs = [self.pairs(self.plane, self.shape), 0, self._count, body_q, self.with_kinematic, capacity]
         if room is None:
-            kernel, inputs = meet_ground, [*inputs, buffer.rigid_contact_max]
-            outputs = [target, record]
+            inputs += [capacity, 0, self.no_selection, target]
+            outputs = [target, self.no_counts, record, self.no_counts]
         else:
-            kernel, inputs = meet_ground_and_select, [*inputs, room.tables, room.rows(room.contacts)]
-            outputs = [target, room.dropped_of(buffer), record]
-        wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=model.device, record_tape=False)
+            inputs += [room.contacts.rigid_contact_max, 0, room.tables, room.rows(room.contacts)]
+            outputs = [target, room.dropped_of(buffer), record, self.no_counts]
+        self.launch(inputs, outputs)
+
+    def launch(self, inputs: list[Any], outputs: list[Any]) -> None:
+        """Launch `meet_ground`."""
+        device = self.model.device
+        wp.launch(meet_ground, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)

@@ -18,6 +18,30 @@ def note_contacts(count: int, capacity: int, written: int, room: int, record: wp
 
 
 @wp.func
+def count_pass(found: int, part: int, totals: wp.array[wp.int32]) -> None:
+    """Add the contacts of one part of the worlds to those of the parts before it at the same pass.
+
+    Args:
+        found: Contacts of the part.
+        part: 1 if it is the part's first pass since the last `note_totals`, else 2.
+        totals: The number of the pass that was last counted, then the contacts of each pass.
+    """
+    i = wp.where(part == 1, 0, totals[0]) + 1
+    totals[0] = i
+    totals[i] = totals[i] + found
+
+
+@wp.kernel(enable_backward=False)
+def note_totals(totals: wp.array[wp.int32], record: wp.array[wp.int32]) -> None:
+    """The most contacts of all parts at any pass, into a record. The totals are zero again then."""
+    i = int(1)
+    while i <= totals[0]:
+        record[wp.static(PEAK)] = wp.max(record[wp.static(PEAK)], totals[i])
+        totals[i] = 0
+        i += 1
+
+
+@wp.func
 def note_stages(
     pair_count: wp.array[wp.int32], triangle_count: wp.array[wp.int32], loss: int, record: wp.array[wp.int32]
 ) -> None:

@@ -17,6 +17,7 @@ from .capacity import CapacityRecord, contact_bound, sap_estimate_rigid_contact_
 from .cpu import UnpaddedLaunches
 from .finish import PassEnd
 from .ground import GroundContacts
+from .ground_parts import GroundParts, most_contacts
 from .model import SapCollisionModel, newton_model_of
 from .need import LAST, LAST_DROPPED, PEAK
 from .normals import Mending
@@ -181,6 +182,7 @@ class SapCollisionPipeline:
         self._ground: GroundContacts | None = None
         if plain and listed is not None and GroundContacts.suits(model, listed):
             self._ground = GroundContacts(model, listed, self.newton_pipeline.include_static_kinematic_pairs)
+        self._only_ground = self._ground is not None
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -233,6 +235,26 @@ class SapCollisionPipeline:
         elif buffer.clear_buffers:
             buffer.clear(bump_generation=False)
         self._end.finish(view.body_q, buffer)
+
+    def make_parts(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundParts | None:
+        """Detection for a part of the worlds at a time, if it gives the contacts that `collide` gives; else None.
+
+        It does if all contacts are with the ground and a buffer of this pipeline can never be full.
+
+        Args:
+            bounds: First world of each part, and the number of worlds.
+            body_world: World of each body, growing.
+        """
+        ground = self._ground
+        if ground is None or not self._only_ground:
+            return None
+        if int(most_contacts(ground.model, ground.shape.numpy()).sum()) > self.rigid_contact_max:
+            return None
+        return GroundParts(ground, bounds, body_world, self.newton_pipeline.contacts_for)
+
+    def note_parts(self, parts: GroundParts) -> None:
+        """Count the passes over all ``parts``, as `collide` counts its own."""
+        parts.note(self._capacity.record)
 
     @property
     def broad_phase_mode(self) -> str:

@@ -10,6 +10,7 @@ TRIAL_BINS = 2048
 
 @wp.kernel(module="unique", enable_backward=False)
 def record_step(
+    first_world: int,
     iterations_in: wp.array[wp.int32],
     trials_in: wp.array[wp.int32],
     contact_count_in: wp.array[wp.int32],
@@ -23,7 +24,7 @@ def record_step(
     maxima_out: wp.array[wp.int32],
 ) -> None:
     """Add one step of one world to the counters."""
-    world = wp.tid()
+    world = first_world + wp.tid()
     wp.atomic_add(iterations_out, wp.min(iterations_in[world], wp.static(ITERATION_BINS - 1)), wp.int64(1))
     wp.atomic_add(trials_out, wp.min(trials_in[world], wp.static(TRIAL_BINS - 1)), wp.int64(1))
     truncated = truncated_in[world]

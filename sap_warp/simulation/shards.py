@@ -17,6 +17,7 @@ from ..collision import SapCollisionPipeline
 from ..model import SapControl, SapModel, SapState
 from ..solver import SolverSAP
 from .split import ThreadsError, WorldShare
+from .sprint import MOST_STEPS, Sprint, make_sprint
 from .statistics import StepCounter
 
 RUN_STEPS = 16
@@ -30,6 +31,8 @@ class Shard:
 
     The two states are buffers: a step goes from one to the other, and every `replay` ends in the first, with the
     second one step behind. External forces are one array for both.
+
+    Where it can, a replay of many steps is a sprint (see `sprint`) and one step back to the first buffer.
     """
 
     def __init__(
@@ -68,11 +71,13 @@ class Shard:
         self._run: Any = None
         self._pair: Any = None
         self._single: Any = None
+        self._back: Any = None
+        self._sprint: Sprint | None = None
 
     @property
     def is_captured(self) -> bool:
         """Whether `replay` has something to replay."""
-        return self._pair is not None
+        return self._single is not None
 
     def launch(self, source: int, dt: float) -> None:
         """Launch one step from buffer ``source`` to the other one: collision, solver, counting."""
@@ -92,27 +97,44 @@ class Shard:
         """Compile what is not in the kernel cache and record the graphs; the states come out as they went in."""
         kept = self._memory()
         saved = [wp.clone(array) for array in kept]
+        self._sprint = make_sprint(self, dt)
         self._compile(dt)
         self.launch(0, dt)  # whatever is made on first use must exist before the capture
         self.launch_single(dt)
+        if self._sprint is not None:
+            self._sprint.launch(2)
         for state in self.states:
             self.solver.reset(state)
         for target, source in zip(kept, saved, strict=True):
             wp.copy(target, source)
-        self._pair = self._run = self._capture_pairs(1, dt)
+        if self._sprint is not None:
+            self._sprint.capture()
+            self._back = self._capture(lambda: self.launch(1, dt))
         if self._run_steps > 2:
-            self._run = self._capture_pairs(self._run_steps // 2, dt)
-        with wp.ScopedCapture(self.model.device) as capture:
-            self.launch_single(dt)
-        self._single = capture.graph
+            self._run = self._capture(lambda: self._launch_run(dt))
+        if self._run_steps > 2 or self._sprint is None:
+            self._pair = self._capture(lambda: self._launch_pairs(1, dt))
+        self._single = self._capture(lambda: self.launch_single(dt))  # the last one: it is what the solver remembers
 
-    def _capture_pairs(self, pairs: int, dt: float) -> Any:
-        """Record ``pairs`` times two steps, forth and back between the buffers."""
+    def _capture(self, launch: Callable[[], None]) -> Any:
+        """Record what ``launch`` launches."""
         with wp.ScopedCapture(self.model.device) as capture:
-            for _ in range(pairs):
-                self.launch(0, dt)
-                self.launch(1, dt)
+            launch()
         return capture.graph
+
+    def _launch_pairs(self, pairs: int, dt: float) -> None:
+        """Launch ``pairs`` times two steps, forth and back between the buffers."""
+        for _ in range(pairs):
+            self.launch(0, dt)
+            self.launch(1, dt)
+
+    def _launch_run(self, dt: float) -> None:
+        """Launch the steps of the longest graph."""
+        if self._sprint is None:
+            self._launch_pairs(self._run_steps // 2, dt)
+        else:
+            self._sprint.launch(self._run_steps - 1)
+            self.launch(1, dt)
 
     def _compile(self, dt: float) -> None:
         """Compile the kernels of collision detection and of the solver beside each other, with nothing to collide."""
@@ -134,18 +156,26 @@ class Shard:
 
     def forget_graphs(self) -> None:
         """Capture anew before the next replay: something that is recorded by value has changed."""
-        self._run = self._pair = self._single = None
+        self._run = self._pair = self._single = self._back = self._sprint = None
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps; does not wait for the device."""
         launch = wp.capture_launch
-        run, pair = self._run, self._pair
-        runs, rest = divmod(steps, self._run_steps)
-        for _ in range(runs):
-            launch(run)
-        for _ in range(rest // 2):
-            launch(pair)
-        if rest % 2:
+        run, pair, sprint, rest = self._run, self._pair, self._sprint, steps
+        if run is not None:
+            runs, rest = divmod(steps, self._run_steps)
+            for _ in range(runs):
+                launch(run)
+        while rest > 1:
+            if sprint is not None and (rest > 2 or pair is None):
+                together = min(rest, MOST_STEPS)
+                sprint.replay(together - 1)
+                launch(self._back)
+            else:
+                together = 2
+                launch(pair)
+            rest -= together
+        if rest:
             launch(self._single)
 
 

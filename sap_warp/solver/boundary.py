@@ -88,8 +88,8 @@ def make_boundary(state: Types) -> SimpleNamespace:
         joint_q: wp.array(dtype=wp.float64),
         body_q_in: wp.array(dtype=state.transform),
         joint_f: wp.array(dtype=wp.float64),
-    ):
-        """Public force of one floating joint at positions joint_q to sap order, in place."""
+    ) -> bool:
+        """Public force of one floating joint at positions joint_q to sap order, in place; says whether there is any."""
         iv = p.joint_qd_start[joint]
         public_f = load3(joint_f, iv)
         public_m = load3(joint_f, iv + 3)
@@ -105,6 +105,7 @@ def make_boundary(state: Types) -> SimpleNamespace:
             m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, public_m), r)
             store3(joint_f, iv, m)
             store3(joint_f, iv + 3, f)
+        return size != wp.float64(0.0)
 
     @wp.func
     def read_wrench(
@@ -151,6 +152,22 @@ def make_boundary(state: Types) -> SimpleNamespace:
                 joint_qd_out[i] = scalar(joint_qd_in[i])
                 i += 1
 
+    @wp.func
+    def round_velocity(
+        p: wp.ref[JointParameters],
+        joint: int,
+        joint_q_in: wp.array(dtype=wp.float64),
+        joint_qd_in: wp.array(dtype=wp.float64),
+        joint_qd_out: wp.array(dtype=wp.float64),
+    ):
+        """A floating joint's sap velocity at positions joint_q_in, public and rounded as a state holds it."""
+        iv = p.joint_qd_start[joint]
+        r = com_offset_in_F(p, joint, p.joint_child[joint], joint_q_in)
+        v, w = sap_to_public_velocity(load3(joint_qd_in, iv), load3(joint_qd_in, iv + 3), r)
+        for i in range(3):
+            joint_qd_out[iv + i] = wp.float64(scalar(v[i]))
+            joint_qd_out[iv + 3 + i] = wp.float64(scalar(w[i]))
+
     @solver_kernel
     def write_velocity(
         parameters: wp.array(dtype=JointParameters),
@@ -166,6 +183,7 @@ def make_boundary(state: Types) -> SimpleNamespace:
         convert_force=convert_force,
         read_wrench=read_wrench,
         write_joint_velocity=write_joint_velocity,
+        round_velocity=round_velocity,
         write=write_velocity,
     )
 

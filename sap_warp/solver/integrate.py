@@ -111,3 +111,7 @@ class SapIntegrate:
     def write(self, velocity: wp.array, status: wp.array, state_out: Any, dt: float, part: Part) -> None:
         """Advance the positions that the boundary has read with ``velocity`` and fill ``state_out``."""
         self._passage.leave(velocity, status, state_out, dt, self._mode, self.time, self.frame, part)
+
+    def stay(self, velocity: wp.array, status: wp.array, state: Any, control: Any, dt: float, part: Part) -> None:
+        """Advance the positions that the boundary has read with ``velocity`` and keep them there for the next step."""
+        self._passage.stay(velocity, status, state, control, dt, self._mode, self.time, self.frame, part)

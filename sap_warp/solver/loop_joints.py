@@ -91,7 +91,7 @@ class LoopJoints:
         """List them."""
         self._layout, self._device = layout_argument, model.device
         joints = np.flatnonzero(~tree_joints(model.newton_model)).astype(np.int32)
-        self._count = len(joints)
+        self.count = len(joints)
         self._joints = wp.array(joints, dtype=wp.int32, device=model.device)
         self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
 
@@ -104,10 +104,10 @@ class LoopJoints:
         velocities: bool = True,
     ) -> None:
         """Copy their coordinates from ``boundary`` to ``state``, where ``mask`` allows it."""
-        if self._count:
+        if self.count:
             wp.launch(
                 make_pass_kernel(TYPES[state.precision]),
-                dim=self._count,
+                dim=self.count,
                 inputs=[
                     self._layout,
                     boundary.parameters.array,

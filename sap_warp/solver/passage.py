@@ -4,6 +4,11 @@ The state that goes out is mostly the one that comes in next. So the kernel plac
 from what it reads back out of the finished state: exactly the numbers that the next step will read. The next step
 compares, world by world, and takes over the result if the numbers are equal. If they are not - a user has changed
 something, or passes another state - it places the bodies itself, with the same instructions.
+
+Between two steps of which nobody sees the state in between, both ends are one: the new coordinates are rounded as the
+state would hold them and stay in the solver's own buffers, the bodies are placed where the next step reads them, and
+nothing is compared or copied. Only poses are written, for collision detection. It is the same code with other
+buffers, so that the numbers are the same to the last bit.
 """
 
 import functools
@@ -28,13 +33,17 @@ from .status import FREE_MOTION_FAILED
 CHANGED = wp.constant(2)
 """Mark of a world whose kinematics are not known yet."""
 
+FORCED = wp.constant(4)
+"""Mark of a world with forces that depend on its pose, to be read in every step."""
+
 GRID = 1.5 * 2.0**12
 """Added to an fp64 number and taken away again, this leaves a multiple of 2^-40."""
 
 READ = wp.constant(0)
 PLACE = wp.constant(1)
 LEAVE = wp.constant(2)
-"""What the kernel does: read a state, also place its bodies, or finish a step."""
+STAY = wp.constant(3)
+"""What the kernel does: read a state, also place its bodies, finish a step, or finish it and begin the next one."""
 
 
 @functools.cache
@@ -67,7 +76,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         boundary.convert_force,
         boundary.read_wrench,
     )
-    read_wrench, write_joint_velocity = boundary.read_wrench, boundary.write_joint_velocity
+    round_velocity = boundary.round_velocity
     advance_joint, placement = make_advance_joint(), make_placement(pose, types)
     turn_axes, place_body = placement.turn_axes, placement.place_body
     K = make_kinematics(pose)
@@ -130,26 +139,23 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         barrier()
 
     @wp.func
-    def write_coordinates(
+    def round_coordinates(
         layout: wp.ref[Layout],
         p: wp.ref[JointParameters],
         after: wp.ref[Coordinates],
         world: int,
         public_velocity: int,
         v_new: wp.array(dtype=F),
-        joint_q: wp.array(dtype=scalar),
-        joint_qd: wp.array(dtype=scalar),
-    ):
-        """Positions and velocities of a world into a state; afterwards ``after`` holds them as rounded there."""
+    ) -> int:
+        """Round positions and velocities of a world as a state holds them; says whether the positions are finite."""
+        mark = int(0)
         run_end = layout.world_dof_run[world + 1]
         run = int(layout.world_dof_run[world])
         while run < run_end:
             i_end = layout.dof_run_end[run]
             i = int(layout.dof_run[run] + lane())
             while i < i_end:
-                x = scalar(v_new[i])
-                joint_qd[i] = x
-                after.v[i] = F(x)
+                after.v[i] = F(scalar(v_new[i]))
                 i += wp.block_dim()
             run += 1
         if public_velocity != 0:
@@ -159,10 +165,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             while i < i_end:
                 joint = layout.body_joint[layout.turning_body[i]]
                 if is_floating(p.joint_type[joint]):
-                    write_joint_velocity(p, 1, joint, after.q, v_new, joint_qd)
-                    iv = p.joint_qd_start[joint]
-                    for k in range(6):
-                        after.v[iv + k] = F(joint_qd[iv + k])
+                    round_velocity(p, joint, after.q, v_new, after.v)
                 i += wp.block_dim()
             barrier()
         run_end = layout.world_coord_run[world + 1]
@@ -171,9 +174,38 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             i_end = layout.coord_run_end[run]
             i = int(layout.coord_run[run] + lane())
             while i < i_end:
-                x = scalar(after.q[i])
-                joint_q[i] = x
-                after.q[i] = F(x)
+                x = F(scalar(after.q[i]))
+                mark = mark | wp.where(x - x == F(0.0), 0, NOT_FINITE)
+                after.q[i] = x
+                i += wp.block_dim()
+            run += 1
+        return mark
+
+    @wp.func
+    def write_coordinates(
+        layout: wp.ref[Layout],
+        after: wp.ref[Coordinates],
+        world: int,
+        joint_q: wp.array(dtype=scalar),
+        joint_qd: wp.array(dtype=scalar),
+    ):
+        """Rounded positions and velocities of a world into a state."""
+        run_end = layout.world_dof_run[world + 1]
+        run = int(layout.world_dof_run[world])
+        while run < run_end:
+            i_end = layout.dof_run_end[run]
+            i = int(layout.dof_run[run] + lane())
+            while i < i_end:
+                joint_qd[i] = scalar(after.v[i])
+                i += wp.block_dim()
+            run += 1
+        run_end = layout.world_coord_run[world + 1]
+        run = int(layout.world_coord_run[world])
+        while run < run_end:
+            i_end = layout.coord_run_end[run]
+            i = int(layout.coord_run[run] + lane())
+            while i < i_end:
+                joint_q[i] = scalar(after.q[i])
                 i += wp.block_dim()
             run += 1
 
@@ -260,8 +292,9 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         joint_f: wp.array(dtype=wp.float32),
         body_f: wp.array(dtype=wp.spatial_vectorf),
         body_q: wp.array(dtype=state.transform),
-    ):
-        """Forces on the joints and bodies of a world."""
+    ) -> int:
+        """Forces on the joints and bodies of a world; says whether there are any that depend on its pose."""
+        mark = int(0)
         run_end = layout.world_dof_run[world + 1]
         run = int(layout.world_dof_run[world])
         while run < run_end:
@@ -278,7 +311,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             while i < i_end:
                 joint = layout.body_joint[layout.turning_body[i]]
                 if is_floating(p.joint_type[joint]):
-                    convert_force(p, joint, c.q, body_q, c.f)
+                    mark = mark | wp.where(convert_force(p, joint, c.q, body_q, c.f), FORCED, 0)
                 i += wp.block_dim()
         b_end = layout.world_body[world + 1]
         b = int(layout.world_body[world] + lane())
@@ -291,7 +324,9 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             c.body_f[body] = wp.spatial_vectord()
             if size != float(0.0):
                 c.body_f[body] = read_wrench(p, public_body_force, body, wrench, body_q)
+                mark = mark | FORCED
             b += wp.block_dim()
+        return mark
 
     @wp.func
     def read_loop(
@@ -362,15 +397,14 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         return scalar(x)
 
     @wp.func
-    def write_body(
+    def write_pose(
         layout: wp.ref[Layout],
         link: wp.ref[Link],
         d: wp.ref[Data],
         b: int,
         body_q: wp.array(dtype=state.transform),
-        body_qd: wp.array(dtype=wp.spatial_vectorf),
     ):
-        """Pose and public twist of one body."""
+        """Pose of one body."""
         o = d.origin[layout.body_root[b]]
         p = d.p[b]
         r = d.r[b]
@@ -378,8 +412,12 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             state.vec3(rounded(o[0] + F(p[0])), rounded(o[1] + F(p[1])), rounded(o[2] + F(p[2]))),
             state.quat(rounded(F(r[0])), rounded(F(r[1])), rounded(F(r[2])), rounded(F(r[3]))),
         )
+
+    @wp.func
+    def write_twist(link: wp.ref[Link], d: wp.ref[Data], b: int, body_qd: wp.array(dtype=wp.spatial_vectorf)):
+        """Public twist of one body."""
         w = d.Vw[b]
-        v_C = d.Vv[b] + wp.cross(w, to_motion(p + rotate(r, link.com)))
+        v_C = d.Vv[b] + wp.cross(w, to_motion(d.p[b] + rotate(d.r[b], link.com)))
         twist = wp.spatial_vectorf()
         for k in range(3):
             twist[k] = wp.float32(v_C[k])
@@ -423,15 +461,18 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         first = layout.world_body[world]
         b_end = layout.world_body[world + 1]
         if lane() == 0:
-            d.mark[world] = 0
+            mark = int(0)
             if task == PLACE and known.known[world] != KIND:
-                d.mark[world] = CHANGED
+                mark = CHANGED
+            if task == STAY:
+                mark = d.mark[world] & FORCED
+            d.mark[world] = mark
         mark = int(0)
-        if task == LEAVE:
+        if task == LEAVE or task == STAY:
             before = ends.before[0]
             flat_coordinates(before)
             failed = status[world] >= FREE_MOTION_FAILED
-            if failed or layout.world_prescribed[world] < layout.world_prescribed[world + 1]:
+            if task == LEAVE and (failed or layout.world_prescribed[world] < layout.world_prescribed[world + 1]):
                 keep_positions(layout, before, c, world)
             if failed:
                 e_end = layout.world_dof[world + 1]
@@ -442,55 +483,61 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             else:
                 advance(layout, p, before, c, world, dt, mode, v_new)
             barrier()
-            write_coordinates(layout, p, c, world, public_velocity, v_new, joint_q, joint_qd)
+            mark = round_coordinates(layout, p, c, world, public_velocity, v_new)
+            if task == LEAVE:
+                write_coordinates(layout, c, world, joint_q, joint_qd)
         else:
             mark = read_coordinates(layout, c, known, world, joint_q, joint_qd)
         barrier()
         mark = mark | order_velocities(layout, p, c, known, d, world, public_velocity)
         if mark != 0:
             wp.atomic_or(d.mark, world, mark)
-        if task != LEAVE:
-            read_forces(layout, p, c, world, public_joint_force, public_body_force, joint_f, body_f, body_q)
+        barrier()
+        if task == PLACE and (d.mark[world] & CHANGED) == 0:
+            n = ends.known_data[0]
+            flat_data(n)
+            take_over(layout, n, d, world)
+        elif task != READ:
+            b = int(first + lane())
+            while b < b_end:
+                turn_axes(ends.links[b], d, c.q)
+                b += wp.block_dim()
+            barrier()
+            level_end = layout.world_level[world + 1]
+            level = int(layout.world_level[world])
+            while level < level_end:
+                i_end = layout.level_start[level + 1]
+                i = int(layout.level_start[level] + lane())
+                while i < i_end:
+                    b = layout.level_body[i]
+                    place_body(ends.links[b], ends.axis, d, b, c.q)
+                    i += wp.block_dim()
+                barrier()
+                level += 1
+        if task == LEAVE or task == STAY:
+            b = int(first + lane())
+            while b < b_end:
+                write_pose(layout, ends.links[b], d, b, body_q)
+                if task == LEAVE:
+                    write_twist(ends.links[b], d, b, body_qd)
+                b += wp.block_dim()
+            if lane() == 0:
+                if task == LEAVE:
+                    c.known[world] = KIND
+                if world == 0:
+                    time[0] = time[0] + dt
+                    frame[0] = frame[0] + wp.int64(1)
+            barrier()
+        if task == READ or task == PLACE or (task == STAY and (d.mark[world] & FORCED) != 0):
+            mark = read_forces(layout, p, c, world, public_joint_force, public_body_force, joint_f, body_f, body_q)
+            if mark != 0:
+                wp.atomic_or(d.mark, world, mark)
             i_end = layout.world_loop[world + 1]
             i = int(layout.world_loop[world] + lane())
             while i < i_end:
                 joint = layout.loop_joint[i]
                 read_loop(p, c, joint, public_velocity, public_joint_force, joint_q, joint_qd, joint_f, body_q)
                 i += wp.block_dim()
-        barrier()
-        if task == READ:
-            return
-        if task == PLACE and (d.mark[world] & CHANGED) == 0:
-            n = ends.known_data[0]
-            flat_data(n)
-            take_over(layout, n, d, world)
-            return
-        b = int(first + lane())
-        while b < b_end:
-            turn_axes(ends.links[b], d, c.q)
-            b += wp.block_dim()
-        barrier()
-        level_end = layout.world_level[world + 1]
-        level = int(layout.world_level[world])
-        while level < level_end:
-            i_end = layout.level_start[level + 1]
-            i = int(layout.level_start[level] + lane())
-            while i < i_end:
-                b = layout.level_body[i]
-                place_body(ends.links[b], ends.axis, d, b, c.q)
-                i += wp.block_dim()
-            barrier()
-            level += 1
-        if task == LEAVE:
-            b = int(first + lane())
-            while b < b_end:
-                write_body(layout, ends.links[b], d, b, body_q, body_qd)
-                b += wp.block_dim()
-            if lane() == 0:
-                c.known[world] = KIND
-                if world == 0:
-                    time[0] = time[0] + dt
-                    frame[0] = frame[0] + wp.int64(1)
 
     @solver_kernel
     def passage(
@@ -586,6 +633,7 @@ class Passage:
         self._free_motion = free_motion  # whose data the kernel writes to, so it must live as long
         self._known = known = self._make_known(free_motion.pose_types, free_motion.types)
         here = self.coordinates.array
+        # place and stay: what is read, or advanced, is placed where the free motion reads it
         self._place_ends = known.make_ends(layout, links, here, here, free_motion.argument)
         self._read_ends = known.make_ends(layout, links, here, here, None)
         self._fine: _Known | None = None
@@ -661,6 +709,58 @@ class Passage:
                 status,
                 none[wp.float32],
                 none[wp.spatial_vectorf],
+                velocity,
+            ],
+            outputs=[
+                state.joint_q,
+                state.joint_qd,
+                state.body_q,
+                state.body_qd,
+                time,
+                frame,
+            ],
+            block_dim=part.lanes,
+            device=self._model.device,
+        )
+
+    def can_stay(self, state: SapState) -> bool:
+        """Whether `stay` gives what `leave` and `enter` give together: not if a state is finer than the poses."""
+        return self._known_of(TYPES[state.precision]) is self._known
+
+    def stay(
+        self,
+        velocity: wp.array,
+        status: wp.array,
+        state: SapState,
+        control: SapControl,
+        dt: float,
+        mode: int,
+        time: wp.array,
+        frame: wp.array,
+        part: Part,
+    ) -> None:
+        """Advance what was read with ``velocity`` as if it went to ``state`` and were read again.
+
+        Of ``state`` only the poses are written, and the external forces read. Needs an `enter` of ``part`` with the
+        same forces before.
+        """
+        known = self._known
+        wp.launch(
+            make_passage_kernel(TYPES[state.precision], known.pose, known.types),
+            dim=part.threads,
+            inputs=[
+                part.first,
+                self._place_ends.array,
+                self.parameters.array,
+                STAY,
+                int(state.joint_qd_order == "public"),
+                int(control.joint_f_order == "public"),
+                int(state.body_f_order == "public"),
+                mode,
+                dt,
+                status,
+                control.joint_f,
+                state.body_f,
                 velocity,
             ],
             outputs=[

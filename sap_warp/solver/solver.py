@@ -172,16 +172,20 @@ class SolverSAP(SolverBase):
         self.contact_jacobian.collect(source, found)  # contacts by world
         for part in self._parts:
             self.boundary.read(source, inputs, part)  # public twists -> sap order, poses of the bodies
-            self.free_motion.compute(self.boundary, dt, self._status, part)  # A, v*
-            self.contact_jacobian.compute(self.boundary, inputs, dt, part, ctrl)  # rows, weights
-            self.constraints.compute(self.boundary, self.free_motion, dt, part)  # couplings, welds, loops
-            self.contact_solve.solve(dt, self._status, part)  # v = argmin l(v)
+            self._find_velocity(inputs, ctrl, dt, part)
             self.integrate.write(self.contact_solve.velocity, self._status, target, dt, part)  # new positions and poses
         self.loop_joints.hand_on(self.boundary, target)
         acceleration.finish(target, dt)
         self._last_contacts, self._last_dt = found, dt
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
+
+    def _find_velocity(self, inputs: SapControl, ctrl: Any, dt: float, part: Part) -> None:
+        """From what the boundary has read to the velocity at the end of the step."""
+        self.free_motion.compute(self.boundary, dt, self._status, part)  # A, v*
+        self.contact_jacobian.compute(self.boundary, inputs, dt, part, ctrl)  # rows, weights
+        self.constraints.compute(self.boundary, self.free_motion, dt, part)  # couplings, welds, loops
+        self.contact_solve.solve(dt, self._status, part)  # v = argmin l(v)
 
     def set_collision_frequency(self, *, collision_frequency: Any = None, collision_frequency_type: Any = None) -> None:
         """Change when the solver's own collision pipeline runs: once at the start of a step, or not at all.
@@ -322,6 +326,11 @@ class SolverSAP(SolverBase):
     def block_dim(self) -> int:
         """Lanes that share one world."""
         return self._block_dim
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The worlds that a step takes at a time."""
+        return self._parts
 
     # Statistics of the last step. Reading one waits for the device; a step never does.
 
