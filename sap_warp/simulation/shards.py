@@ -70,14 +70,14 @@ class Shard:
         self._run_steps = run_steps(self.world_count) if model.device.is_cpu else 2
         self._run: Any = None
         self._pair: Any = None
-        self._single: Any = None
+        self._single: tuple[Any, ...] = ()
         self._back: Any = None
         self._sprint: Sprint | None = None
 
     @property
     def is_captured(self) -> bool:
         """Whether `replay` has something to replay."""
-        return self._single is not None
+        return bool(self._single)
 
     def launch(self, source: int, dt: float) -> None:
         """Launch one step from buffer ``source`` to the other one: collision, solver, counting."""
@@ -89,9 +89,12 @@ class Shard:
 
     def launch_single(self, dt: float) -> None:
         """Launch one step that ends in the first buffer: copy back, then step forth."""
+        self._launch_copy()
+        self.launch(1, dt)
+
+    def _launch_copy(self) -> None:
         for field in _copied_fields(self.states[0]):
             wp.copy(getattr(self.states[1], field), getattr(self.states[0], field))
-        self.launch(1, dt)
 
     def capture(self, dt: float) -> None:
         """Compile what is not in the kernel cache and record the graphs; the states come out as they went in."""
@@ -102,19 +105,24 @@ class Shard:
         self.launch(0, dt)  # whatever is made on first use must exist before the capture
         self.launch_single(dt)
         if self._sprint is not None:
-            self._sprint.launch(2)
+            self._sprint.launch(2, parts=1)
         for state in self.states:
             self.solver.reset(state)
         for target, source in zip(kept, saved, strict=True):
             wp.copy(target, source)
+        # Fewer graphs for many worlds, where it takes long to record one and starting one more costs nothing. A step
+        # of all worlds comes last: the solver remembers the contacts of the last step that was launched.
+        few = self._run_steps > 2
         if self._sprint is not None:
             self._sprint.capture()
-            self._back = self._capture(lambda: self.launch(1, dt))
-        if self._run_steps > 2:
+        if few:
             self._run = self._capture(lambda: self._launch_run(dt))
-        if self._run_steps > 2 or self._sprint is None:
+        if few or self._sprint is None:
             self._pair = self._capture(lambda: self._launch_pairs(1, dt))
-        self._single = self._capture(lambda: self.launch_single(dt))  # the last one: it is what the solver remembers
+            self._single = (self._capture(lambda: self.launch_single(dt)),)
+        if self._sprint is not None:
+            self._back = self._capture(lambda: self.launch(1, dt))
+            self._single = self._single or (self._capture(self._launch_copy), self._back)
 
     def _capture(self, launch: Callable[[], None]) -> Any:
         """Record what ``launch`` launches."""
@@ -156,7 +164,8 @@ class Shard:
 
     def forget_graphs(self) -> None:
         """Capture anew before the next replay: something that is recorded by value has changed."""
-        self._run = self._pair = self._single = self._back = self._sprint = None
+        self._run = self._pair = self._back = self._sprint = None
+        self._single = ()
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps; does not wait for the device."""
@@ -176,7 +185,8 @@ class Shard:
                 launch(pair)
             rest -= together
         if rest:
-            launch(self._single)
+            for graph in self._single:
+                launch(graph)
 
 
 def run_steps(world_count: int) -> int:

@@ -45,9 +45,9 @@ class Sprint:
         self._steps = PartSteps(shard.solver, shard.states, shard.control, dt)
         self._graphs: list[_Graphs] = []
 
-    def launch(self, steps: int) -> None:
-        """Take ``steps`` steps from the first buffer to the second one, without a graph."""
-        for i, part in enumerate(self._parts):
+    def launch(self, steps: int, parts: int | None = None) -> None:
+        """Take ``steps`` steps from the first buffer to the second one, all worlds or those of the first ``parts``."""
+        for i, part in enumerate(self._parts[:parts]):
             self._launch_first(i, part)
             for _ in range(steps - 1):
                 self._launch_further(i, part)
