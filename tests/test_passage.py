@@ -12,6 +12,8 @@ from test_boundary import add_all_joint_types
 
 from sap_warp import SolverSAP
 from sap_warp.solver.layout import _runs
+from sap_warp.solver.part_steps import PartSteps
+from sap_warp.solver.parts import Part
 from sap_warp.solver.passage import CHANGED
 
 DT = 0.005
@@ -83,6 +85,59 @@ def test_steps_are_the_same_with_and_without_what_is_known(model, preset, precis
         results.append((solver, a))
     (solver, state), (reference, expected) = results
     assert_same(solver, reference, (state, expected))
+
+
+def make_forces(solver, state, seed):
+    """Random forces on all joints and on every other body."""
+    rng = np.random.default_rng(seed)
+    control = solver.sap_model.control()
+    control.joint_f.assign(rng.normal(size=solver.model.joint_dof_count))
+    wrenches = rng.normal(size=(solver.model.body_count, 6))
+    wrenches[::2] = 0.0
+    state.body_f.assign(wrenches)
+    return control
+
+
+@pytest.mark.parametrize(
+    ("preset", "precision", "order", "forced"),
+    [
+        ("approx64", "fp64", "public", True),
+        ("approx64", "fp32", "public", True),
+        ("approx64", "fp32", "public", False),
+        ("approx64", "fp64", "sap", True),
+        ("approx32", "fp32", "public", True),
+    ],
+)
+def test_steps_that_stay_in_the_solver_are_those_through_states(model, preset, precision, order, forced):
+    """Four steps of one world, then of the other: nothing but the last one leaves coordinates in a state."""
+    steps = 4
+    solver, reference = make_solver(model, preset), make_solver(model, preset)
+    states, through = ([make_state(s, 12, precision, order) for _ in range(2)] for s in (solver, reference))
+    control = make_forces(solver, states[0], 13) if forced else solver.model_control
+    for state in (states[1], *through):
+        state.body_f = states[0].body_f
+    for step in range(steps):
+        reference.step(through[step % 2], through[1 - step % 2], control, None, DT)
+    assert PartSteps.suit(solver, states[0])
+    run = PartSteps(solver, tuple(states), control, DT)
+    for part in (Part(world, 1, lanes=1) for world in range(WORLDS)):
+        run.enter(part)
+        for _ in range(steps - 1):
+            run.solve(part, None, states[1])
+            run.stay(part)
+        run.solve(part, None, states[1])
+        run.leave(part)
+    assert (solver.status == 0).all()
+    assert_same(solver, reference, (states[1], through[0]))
+    assert (solver.frame_id, solver.sim_time) == (reference.frame_id, reference.sim_time)
+    solver.step(states[1], states[0], control, None, DT)
+    assert taken_over(solver).all()
+
+
+def test_states_that_are_finer_than_the_poses_are_not_skipped(model):
+    """The solver would place bodies twice, in two precisions."""
+    solver = make_solver(model, "approx32")
+    assert not PartSteps.suit(solver, make_state(solver, 1, "fp64"))
 
 
 def kick_position(solver, state):

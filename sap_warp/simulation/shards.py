@@ -79,6 +79,11 @@ class Shard:
         """Whether `replay` has something to replay."""
         return bool(self._single)
 
+    @property
+    def sprints(self) -> bool:
+        """Whether a few worlds at a time take the steps of a replay; known after `capture`."""
+        return self._sprint is not None
+
     def launch(self, source: int, dt: float) -> None:
         """Launch one step from buffer ``source`` to the other one: collision, solver, counting."""
         now, after = self.states[source], self.states[1 - source]
