@@ -11,6 +11,7 @@ The rows are Newton's: the same contacts in the same order, with numbers that di
 CUDA one thread would be slow, and rows must be found by many.
 """
 
+import functools
 from typing import Any
 
 import newton
@@ -19,6 +20,7 @@ import warp as wp
 
 from ..solver.arguments import StructCache, make_flat
 from ..solver.kernel import solver_kernel
+from .capacity import CONTACTS_PER_PAIR
 from .need import count_pass, note_contacts
 from .room import ContactRoom
 from .rows import ContactRows, copy_rows, flat_rows, next_generation, row_arrays
@@ -30,6 +32,8 @@ BOX = wp.constant(int(newton.GeoType.BOX))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
 
 _KINDS = [int(kind) for kind in (newton.GeoType.SPHERE, newton.GeoType.CAPSULE, newton.GeoType.BOX)]
+_MOST = {newton.GeoType.SPHERE: 1, newton.GeoType.CAPSULE: 2, newton.GeoType.BOX: 4}
+"""Contacts with a plane, where they are fewer than those of any pair."""
 _MODEL_ARRAYS = (
     "body_flags",
     "shape_body",
@@ -283,43 +287,69 @@ def close_pass(rows: wp.ref[ContactRows], found: int) -> None:
     rows.generation[0] = next_generation(rows.generation[0])
 
 
-@solver_kernel
-def meet_ground(
-    pairs: wp.array[GroundPairs],
-    first_pair: int,
-    last_pair: int,
-    body_q: wp.array[wp.transformf],
-    with_kinematic: int,
-    capacity: int,
-    room: int,
-    part: int,
-    selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    target: wp.array[ContactRows],
-    dropped_out: wp.array[wp.int32],
-    record: wp.array[wp.int32],
-    totals: wp.array[wp.int32],
-) -> None:
-    """All contacts of a range of pairs into a buffer; one thread.
+@functools.cache
+def make_ground_kernel(selects: bool) -> Any:
+    """The kernel for buffers that hold all contacts, or for those that may be too small; one thread.
 
-    If the buffer is too small and there is more ``room`` in another one, those stay that ``selection`` lets stay; else
-    the last ones are lost. ``part`` says whether the pairs are of a part of the worlds only, see `count_pass`. One
-    kernel for all of this: another one might round differently.
+    A pass over a part of the worlds takes the kernel that a pass over all of them takes: another one might round
+    differently.
     """
-    found = find_contacts(pairs, first_pair, last_pair, body_q, with_kinematic, capacity, room, source, target)
-    kept = found
-    if room > capacity and found > capacity:
-        copy_rows(target, source, 0, 1, capacity)
-        source[0].counters[0] = found
-        source[0].counters[2] = 0
-        select_all(selection[0], source, body_q, target, dropped_out)
-        kept = target[0].counters[0]
-    else:
-        close_pass(target[0], found)
-    if part != 0:
-        count_pass(found, part, totals)
-    else:
-        note_contacts(kept, capacity, found, room, record)
+
+    @solver_kernel
+    def meet_ground(
+        pairs: wp.array[GroundPairs],
+        first_pair: int,
+        last_pair: int,
+        body_q: wp.array[wp.transformf],
+        with_kinematic: int,
+        capacity: int,
+        room: int,
+        part: int,
+        selection: wp.array[Selection],
+        source: wp.array[ContactRows],
+        target: wp.array[ContactRows],
+        dropped_out: wp.array[wp.int32],
+        record: wp.array[wp.int32],
+        totals: wp.array[wp.int32],
+    ) -> None:
+        """All contacts of a range of pairs; of too many, those stay that ``selection`` lets stay."""
+        found = int(0)
+        kept = int(0)
+        if wp.static(selects):
+            found = find_contacts(pairs, first_pair, last_pair, body_q, with_kinematic, capacity, room, source, target)
+            kept = found
+            if found > capacity:
+                copy_rows(target, source, 0, 1, capacity)
+                source[0].counters[0] = found
+                source[0].counters[2] = 0
+                select_all(selection[0], source, body_q, target, dropped_out)
+                kept = target[0].counters[0]
+            else:
+                close_pass(target[0], found)
+        else:
+            found = find_contacts(
+                pairs, first_pair, last_pair, body_q, with_kinematic, capacity, capacity, target, target
+            )
+            kept = found
+            close_pass(target[0], found)
+        if part != 0:
+            count_pass(found, part, totals)
+        else:
+            note_contacts(kept, capacity, found, room, record)
+
+    return meet_ground
+
+
+def most_contacts(model: newton.Model, shapes: np.ndarray) -> np.ndarray:
+    """Contacts that each of ``shapes`` can have with a plane."""
+    kinds = model.shape_type.numpy()[shapes]
+    return np.select([kinds == int(kind) for kind in _MOST], list(_MOST.values()), default=CONTACTS_PER_PAIR)
+
+
+def ground_bound(model: newton.Model, pairs: np.ndarray) -> int:
+    """Contacts that ``pairs`` of a plane and another shape can have."""
+    is_plane = model.shape_type.numpy()[pairs] == int(newton.GeoType.PLANE)
+    return int(most_contacts(model, pairs[~is_plane]).sum())
 
 
 class GroundContacts:
@@ -359,6 +389,10 @@ class GroundContacts:
         resting = (model.shape_body.numpy()[planes] < 0).all()
         return bool(endless and resting and np.isin(kinds[~is_plane], _KINDS).all())
 
+    def most_contacts(self) -> np.ndarray:
+        """Contacts that each pair can have."""
+        return most_contacts(self.model, self.shape.numpy())
+
     def pairs(self, plane: wp.array, shape: wp.array) -> wp.array:
         """Pairs of planes and other shapes, with the model's arrays, as an argument of kernels."""
         arrays = {name: getattr(self.model, name) for name in _MODEL_ARRAYS}
@@ -375,9 +409,9 @@ class GroundContacts:
         else:
             inputs += [room.contacts.rigid_contact_max, 0, room.tables, room.rows(room.contacts)]
             outputs = [target, room.dropped_of(buffer), record, self.no_counts]
-        self.launch(inputs, outputs)
+        self.launch(room is not None, inputs, outputs)
 
-    def launch(self, inputs: list[Any], outputs: list[Any]) -> None:
-        """Launch `meet_ground`."""
-        device = self.model.device
-        wp.launch(meet_ground, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
+    def launch(self, selects: bool, inputs: list[Any], outputs: list[Any]) -> None:
+        """Launch the kernel, see `make_ground_kernel`."""
+        kernel, device = make_ground_kernel(selects), self.model.device
+        wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)

@@ -15,7 +15,6 @@ import warp as wp
 
 from ..model import SapState
 from ..solver.arguments import StructArgument
-from .capacity import CONTACTS_PER_PAIR
 from .ground import GroundContacts
 from .need import note_totals
 from .rows import ContactRows, row_arrays
@@ -23,9 +22,6 @@ from .state import round_poses, sap_collision_state_from_state
 
 PASSES = 1024
 """The most passes that a part may make before the next part: so many totals over all parts are kept."""
-
-_MOST = {newton.GeoType.SPHERE: 1, newton.GeoType.CAPSULE: 2, newton.GeoType.BOX: 4}
-"""Contacts that a shape can have with a plane, if fewer than any pair."""
 
 
 class GroundParts:
@@ -37,6 +33,7 @@ class GroundParts:
     def __init__(
         self,
         ground: GroundContacts,
+        selects: bool,
         bounds: np.ndarray,
         body_world: np.ndarray,
         make_buffer: Callable[[int], newton.Contacts],
@@ -45,19 +42,20 @@ class GroundParts:
 
         Args:
             ground: Whose pairs.
+            selects: Whether a pass over all worlds selects, see `make_ground_kernel`. Here there is room for all.
             bounds: First world of each part, and the number of worlds.
             body_world: World of each of the model's bodies, growing.
             make_buffer: Allocates a contact buffer of a size.
         """
         model, device = ground.model, ground.model.device
-        self._ground = ground
+        self._ground, self._selects = ground, selects
         plane, shape = ground.plane.numpy(), ground.shape.numpy()
         world = body_world[model.shape_body.numpy()[shape]]
         order = np.argsort(world, kind="stable")
         self._plane, self._shape = (wp.array(a[order], dtype=wp.int32, device=device) for a in (plane, shape))
         self._pair = np.searchsorted(world[order], bounds)
         self._body = np.searchsorted(body_world, bounds)
-        most = np.concatenate([[0], np.cumsum(most_contacts(model, shape[order]))])[self._pair]
+        most = np.concatenate([[0], np.cumsum(ground.most_contacts()[order])])[self._pair]
         self.buffer = make_buffer(max(1, int(np.diff(most).max())))
         self._rows = StructArgument(_rows_of(self.buffer), device)
         self._totals = wp.zeros(1 + PASSES, dtype=wp.int32, device=device)
@@ -74,7 +72,7 @@ class GroundParts:
         first, last, capacity = int(self._pair[i]), int(self._pair[i + 1]), self.buffer.rigid_contact_max
         inputs = [pairs, first, last, view.body_q, ground.with_kinematic, capacity, capacity, 1 if is_first else 2]
         rows, none = self._rows.array, ground.no_counts
-        ground.launch([*inputs, ground.no_selection, rows], [rows, none, none, self._totals])
+        ground.launch(self._selects, [*inputs, ground.no_selection, rows], [rows, none, none, self._totals])
 
     def note(self, record: wp.array) -> None:
         """After all parts have made as many passes: note the need of these passes in ``record``."""
@@ -86,12 +84,6 @@ class GroundParts:
         count, device = bodies.stop - bodies.start, source.device
         poses = source[bodies], target[bodies]
         wp.launch(round_poses, dim=count, inputs=[poses[0]], outputs=[poses[1]], device=device, record_tape=False)
-
-
-def most_contacts(model: newton.Model, shapes: np.ndarray) -> np.ndarray:
-    """Contacts that each of ``shapes`` can have with a plane."""
-    kinds = model.shape_type.numpy()[shapes]
-    return np.select([kinds == int(kind) for kind in _MOST], list(_MOST.values()), default=CONTACTS_PER_PAIR)
 
 
 def _rows_of(buffer: newton.Contacts) -> Any:

@@ -16,8 +16,8 @@ from ..model import SapModel, check_array
 from .capacity import CapacityRecord, contact_bound, sap_estimate_rigid_contact_max
 from .cpu import UnpaddedLaunches
 from .finish import PassEnd
-from .ground import GroundContacts
-from .ground_parts import GroundParts, most_contacts
+from .ground import GroundContacts, ground_bound
+from .ground_parts import GroundParts
 from .model import SapCollisionModel, newton_model_of
 from .need import LAST, LAST_DROPPED, PEAK
 from .normals import Mending
@@ -142,8 +142,10 @@ class SapCollisionPipeline:
         expert = _are_expert_instances(broad_phase, narrow_phase)
         mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
         listed = _explicit_pairs(model, mode, newton_options)
-        room = contact_room(capacity, contact_bound(model, listed))
         plain = not (expert or deterministic or set(newton_options) - _OPTIONS_OF_PAIRS)
+        on_ground = listed if plain and listed is not None and GroundContacts.suits(model, listed) else None
+        most = contact_bound(model, listed) if on_ground is None else ground_bound(model, on_ground)
+        room = contact_room(capacity, most)
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
         if room > capacity:
@@ -180,9 +182,8 @@ class SapCollisionPipeline:
             self._capacity.record,
         )
         self._ground: GroundContacts | None = None
-        if plain and listed is not None and GroundContacts.suits(model, listed):
-            self._ground = GroundContacts(model, listed, self.newton_pipeline.include_static_kinematic_pairs)
-        self._only_ground = self._ground is not None
+        if on_ground is not None:
+            self._ground = GroundContacts(model, on_ground, self.newton_pipeline.include_static_kinematic_pairs)
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -246,11 +247,9 @@ class SapCollisionPipeline:
             body_world: World of each body, growing.
         """
         ground = self._ground
-        if ground is None or not self._only_ground:
+        if ground is None or ground.most_contacts().sum() > self.rigid_contact_max:
             return None
-        if int(most_contacts(ground.model, ground.shape.numpy()).sum()) > self.rigid_contact_max:
-            return None
-        return GroundParts(ground, bounds, body_world, self.newton_pipeline.contacts_for)
+        return GroundParts(ground, self._room is not None, bounds, body_world, self.newton_pipeline.contacts_for)
 
     def note_parts(self, parts: GroundParts) -> None:
         """Count the passes over all ``parts``, as `collide` counts its own."""

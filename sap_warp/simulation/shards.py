@@ -23,7 +23,9 @@ from .statistics import StepCounter
 RUN_STEPS = 16
 """Steps of the longest graph on the CPU ..."""
 RUN_WORLD_STEPS = 64
-"""... which are fewer with several worlds, where starting a graph matters less."""
+"""... which are fewer with several worlds, where starting a graph matters less ..."""
+SPRINT_RUN_WORLDS = 16
+"""... but not if they sprint: most worlds for which all steps of a sprint are in one graph."""
 
 
 class Shard:
@@ -115,6 +117,8 @@ class Shard:
             self.solver.reset(state)
         for target, source in zip(kept, saved, strict=True):
             wp.copy(target, source)
+        if self._sprint is not None:
+            self._run_steps = RUN_STEPS if self.world_count <= SPRINT_RUN_WORLDS else 2
         # Fewer graphs for many worlds, where it takes long to record one and starting one more costs nothing. A step
         # of all worlds comes last: the solver remembers the contacts of the last step that was launched.
         few = self._run_steps > 2
