@@ -37,8 +37,8 @@ def model():
     return scene.finalize(device="cpu")
 
 
-def make_solver(model, preset="approx64"):
-    return SolverSAP(model, contact_preset_variant=preset)
+def make_solver(model, preset="approx64", lanes=1):
+    return SolverSAP(model, contact_preset_variant=preset, block_dim=lanes)
 
 
 def make_state(solver, seed, precision="fp64", order="public"):
@@ -99,19 +99,23 @@ def make_forces(solver, state, seed):
 
 
 @pytest.mark.parametrize(
-    ("preset", "precision", "order", "forced"),
+    ("preset", "precision", "order", "forced", "lanes"),
     [
-        ("approx64", "fp64", "public", True),
-        ("approx64", "fp32", "public", True),
-        ("approx64", "fp32", "public", False),
-        ("approx64", "fp64", "sap", True),
-        ("approx32", "fp32", "public", True),
+        ("approx64", "fp64", "public", True, 1),
+        ("approx64", "fp64", "public", True, 4),
+        ("approx64", "fp32", "public", True, 1),
+        ("approx64", "fp32", "public", False, 1),
+        ("approx64", "fp64", "sap", True, 1),
+        ("approx32", "fp32", "public", True, 1),
     ],
 )
-def test_steps_that_stay_in_the_solver_are_those_through_states(model, preset, precision, order, forced):
+def test_steps_that_stay_in_the_solver_are_those_through_states(
+    model, monkeypatch, preset, precision, order, forced, lanes
+):
     """Four steps of one world, then of the other: nothing but the last one leaves coordinates in a state."""
+    monkeypatch.setattr(wp.config, "enable_cpu_blocks", lanes > 1)
     steps = 4
-    solver, reference = make_solver(model, preset), make_solver(model, preset)
+    solver, reference = make_solver(model, preset, lanes), make_solver(model, preset, lanes)
     states, through = ([make_state(s, 12, precision, order) for _ in range(2)] for s in (solver, reference))
     control = make_forces(solver, states[0], 13) if forced else solver.model_control
     for state in (states[1], *through):
@@ -120,7 +124,7 @@ def test_steps_that_stay_in_the_solver_are_those_through_states(model, preset, p
         reference.step(through[step % 2], through[1 - step % 2], control, None, DT)
     assert PartSteps.suit(solver, states[0])
     run = PartSteps(solver, tuple(states), control, DT)
-    for part in (Part(world, 1, lanes=1) for world in range(WORLDS)):
+    for part in (Part(world, 1, lanes) for world in range(WORLDS)):
         run.enter(part)
         for _ in range(steps - 1):
             run.solve(part, None, states[1])
