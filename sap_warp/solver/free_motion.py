@@ -28,6 +28,7 @@ from .kinematics import Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part
 from .status import DIVERGED, FREE_MOTION_FAILED
+from .wide import PADDING, make_wide_dynamics, padded_zeros
 
 NOT_FINITE = wp.constant(1)
 """Mark of a world with a coordinate that is not finite."""
@@ -65,12 +66,8 @@ def make_free_motion_data(pose: Types, types: Types):
         mark: wp.array(dtype=wp.int32)  # what reading the state found, by world
         # scratch by body
         shared: int  # whether all worlds use the same scratch
-        fw: wp.array(dtype=vec3)
-        fv: wp.array(dtype=vec3)
-        m: wp.array(dtype=scalar)
-        mc: wp.array(dtype=vec3)
-        moments: wp.array(dtype=vec3)  # of the inertia: xx, yy, zz
-        products: wp.array(dtype=vec3)  # yz, zx, xy
+        # sixteen numbers: mass, first moments, moments of inertia xx, yy, zz, products yz, zx, xy, moment, force
+        composite: wp.array(dtype=scalar)
         # scratch by dof
         diagonal: wp.array(dtype=scalar)  # armature and damping
         column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
@@ -79,7 +76,7 @@ def make_free_motion_data(pose: Types, types: Types):
 
 
 SCRATCH = (
-    *((name, "body") for name in ("fw", "fv", "m", "mc", "moments", "products")),
+    ("composite", "16 * body"),
     ("diagonal", "dof"),
     ("column_force", "6 * dof"),
 )
@@ -87,12 +84,13 @@ SCRATCH = (
 
 
 @functools.cache
-def make_free_motion_kernel(pose: Types, types: Types):
-    """The kernel of the stage: one block per world."""
+def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
+    """The kernel of the stage: one block per world. ``native=False`` is for one lane without `wide`."""
     Data = make_free_motion_data(pose, types)
     Link = make_link(pose)
     rotation_matrix = make_kinematics(types).rotation_matrix
     rows = make_add_rows(types, types)
+    dynamics = make_wide_dynamics(pose, types, Layout, Link, Data, native)
     store_force, add_rows = rows.store_force, rows.add_rows
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
     pose_vec3 = pose.vec3
@@ -101,6 +99,15 @@ def make_free_motion_kernel(pose: Types, types: Types):
     @wp.func
     def cast(v: pose_vec3) -> vec3:
         return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
+
+    @wp.func
+    def load3(a: wp.array(dtype=scalar), i: int) -> vec3:
+        return vec3(a[i], a[i + 1], a[i + 2])
+
+    @wp.func
+    def store3(a: wp.array(dtype=scalar), i: int, v: vec3):
+        for k in range(3):
+            a[i + k] = v[k]
 
     @wp.func
     def turned(R: mat33, I: mat33):
@@ -149,13 +156,72 @@ def make_free_motion_kernel(pose: Types, types: Types):
         residual = body_f[link.body]
         moment = vec3(scalar(residual[0]), scalar(residual[1]), scalar(residual[2]))
         force = vec3(scalar(residual[3]), scalar(residual[4]), scalar(residual[5]))
-        d.m[b] = m
-        d.mc[b] = mc
-        d.moments[b] = moments
-        d.products[b] = products
         fw = apply(moments, products, aw) + wp.cross(mc, av) + wp.cross(Vw, hw) + wp.cross(Vv, hv)
-        d.fw[b] = fw + moment + wp.cross(p_B, force)
-        d.fv[b] = m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force
+        d.composite[16 * b] = m
+        store3(d.composite, 16 * b + 1, mc)
+        store3(d.composite, 16 * b + 4, moments)
+        store3(d.composite, 16 * b + 7, products)
+        store3(d.composite, 16 * b + 10, fw + moment + wp.cross(p_B, force))
+        store3(d.composite, 16 * b + 13, m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force)
+
+    @wp.func
+    def dynamics_by_lanes(
+        layout: wp.ref[Layout],
+        links: wp.array(dtype=Link),
+        d: wp.ref[Data],
+        world: int,
+        gravity: vec3,
+        armature_in: wp.array(dtype=wp.float32),
+        damping_in: wp.array(dtype=wp.float32),
+        force_in: wp.array(dtype=wp.float64),
+        body_f_in: wp.array(dtype=wp.spatial_vectord),
+        h: scalar,
+    ):
+        """Composite inertias, column forces, diagonal and impulse of one world, by all lanes of its block."""
+        start = layout.world_dof[world]
+        end = layout.world_dof[world + 1]
+        b_end = layout.world_body[world + 1]
+        b = int(layout.world_body[world] + lane())
+        while b < b_end:
+            body_dynamics(links[b], d, b, gravity, body_f_in)
+            b += wp.block_dim()
+        barrier()
+        first_level = layout.world_level[world]
+        last_level = layout.world_level[world + 1]
+        up_end = last_level - first_level
+        up = int(0)
+        while up < up_end:
+            level = last_level - 1 - up
+            i_end = layout.level_start[level + 1]
+            i = int(layout.level_start[level] + lane())
+            while i < i_end:
+                b = layout.level_body[i]
+                child = layout.body_child[b]
+                while child >= 0:
+                    for k in range(16):
+                        d.composite[16 * b + k] = d.composite[16 * b + k] + d.composite[16 * child + k]
+                    child = layout.body_sibling[child]
+                i += wp.block_dim()
+            barrier()
+            up += 1
+        e = int(start + lane())
+        while e < end:
+            b = layout.dof_body[e]
+            dof = layout.dof_newton[e]
+            sw = d.Sw[e]
+            sv = d.Sv[e]
+            mc = load3(d.composite, 16 * b + 1)
+            Fw = apply(load3(d.composite, 16 * b + 4), load3(d.composite, 16 * b + 7), sw) + wp.cross(mc, sv)
+            Fv = d.composite[16 * b] * sv - wp.cross(mc, sw)
+            parameter = layout.dof_parameter[e]
+            damping = scalar(damping_in[parameter])
+            d.diagonal[e] = scalar(armature_in[parameter]) + h * damping
+            store_force(d.column_force, start, end - start, e, Fw, Fv)
+            bias = wp.dot(sw, load3(d.composite, 16 * b + 10)) + wp.dot(sv, load3(d.composite, 16 * b + 13))
+            impulse = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
+            d.impulse[e] = impulse
+            e += wp.block_dim()
+        barrier()
 
     @wp.func
     def move_freely(
@@ -186,52 +252,25 @@ def make_free_motion_kernel(pose: Types, types: Types):
         while e < e_end:
             d.v_star[e] = scalar(d.v0[e])
             e += wp.block_dim()
-        b_end = layout.world_body[world + 1]
-        b = int(layout.world_body[world] + lane())
-        while b < b_end:
-            body_dynamics(links[b], d, b, gravity, body_f_in)
-            b += wp.block_dim()
-        barrier()
-        first_level = layout.world_level[world]
-        last_level = layout.world_level[world + 1]
-        up_end = last_level - first_level
-        up = int(0)
-        while up < up_end:
-            level = last_level - 1 - up
-            i_end = layout.level_start[level + 1]
-            i = int(layout.level_start[level] + lane())
-            while i < i_end:
-                b = layout.level_body[i]
-                child = layout.body_child[b]
-                while child >= 0:
-                    d.m[b] = d.m[b] + d.m[child]
-                    d.mc[b] = d.mc[b] + d.mc[child]
-                    d.moments[b] = d.moments[b] + d.moments[child]
-                    d.products[b] = d.products[b] + d.products[child]
-                    d.fw[b] = d.fw[b] + d.fw[child]
-                    d.fv[b] = d.fv[b] + d.fv[child]
-                    child = layout.body_sibling[child]
-                i += wp.block_dim()
-            barrier()
-            up += 1
-        e = int(start + lane())
-        while e < end:
-            b = layout.dof_body[e]
-            dof = layout.dof_newton[e]
-            sw = d.Sw[e]
-            sv = d.Sv[e]
-            mc = d.mc[b]
-            Fw = apply(d.moments[b], d.products[b], sw) + wp.cross(mc, sv)
-            Fv = d.m[b] * sv - wp.cross(mc, sw)
-            parameter = layout.dof_parameter[e]
-            damping = scalar(damping_in[parameter])
-            d.diagonal[e] = scalar(armature_in[parameter]) + h * damping
-            store_force(d.column_force, start, end - start, e, Fw, Fv)
-            bias = wp.dot(sw, d.fw[b]) + wp.dot(sv, d.fv[b])
-            impulse = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
-            d.impulse[e] = impulse
-            e += wp.block_dim()
-        barrier()
+        if (
+            dynamics(
+                layout,
+                links,
+                d,
+                layout.world_body[world],
+                layout.world_body[world + 1],
+                start,
+                end,
+                gravity,
+                armature_in,
+                damping_in,
+                force_in,
+                body_f_in,
+                h,
+            )
+            == 0
+        ):
+            dynamics_by_lanes(layout, links, d, world, gravity, armature_in, damping_in, force_in, body_f_in, h)
         add_rows(
             d.A,
             layout.dof_first,
@@ -309,11 +348,12 @@ class SapFreeMotion:
         counts["mark"] = sizes.world_count
         scratch = Scratch(self.layout, sizes, model.device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
+        room["16 * body"] = 16 * (scratch.body_count + PADDING)
         counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():
             if isinstance(variable.type, wp.array):
                 count = counts.get(name, sizes.body_count)
-                setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=model.device))
+                setattr(self.data, name, padded_zeros(count, variable.type.dtype, model.device))
         self.data.shared = scratch.shared
         self.data.solved = int(solved)
         self._solve_buffers: list[wp.array] = []
