@@ -8,9 +8,13 @@ from oracle import random_state
 from test_boundary import add_all_joint_types
 
 from sap_warp import SolverSAP
+from sap_warp.precision import FP64
+from sap_warp.solver import passage
 from sap_warp.solver.free_motion import make_free_motion_kernel
+from sap_warp.solver.passage import make_passage_kernel
 
 DT = 0.005
+MIXED = ("approx32", {"use_f64_boundary_pose": True}, 2e-4)
 
 
 def chain(rng, bodies):
@@ -74,7 +78,7 @@ def states(model, preset, **options):
     [
         ("approx64", {}, 1e-12),
         ("approx32", {}, 2e-4),
-        ("approx32", {"use_f64_boundary_pose": True}, 2e-4),
+        MIXED,
     ],
 )
 def test_dynamics_of_eight_are_those_of_one(model, preset, options, tolerance):
@@ -90,6 +94,26 @@ def test_dynamics_of_eight_are_those_of_one(model, preset, options, tolerance):
             values += [getattr(stage.data, name).numpy().copy() for name in ("A", "impulse", "v_star")]
             before.body_f.zero_()
         assert not np.allclose(values[1], values[4], rtol=1e-2)
+        results.append(values)
+    for eight, one in zip(*results, strict=True):
+        np.testing.assert_allclose(eight, one, rtol=tolerance, atol=tolerance * np.abs(one).max())
+
+
+@pytest.mark.parametrize(("preset", "options", "tolerance"), [("approx64", {}, 1e-13), ("approx32", {}, 3e-5), MIXED])
+def test_placement_of_eight_is_that_of_one(model, monkeypatch, preset, options, tolerance):
+    """Poses, columns, velocities and accelerations, with small angles and, where poses are fp64, very large ones."""
+    names = ("origin", "p", "r", "Sw", "Sv", "Vw", "Vv", "aw", "av")
+    results = []
+    for native in (True, False):
+        monkeypatch.setattr(passage, "make_passage_kernel", lambda *types, n=native: make_passage_kernel(*types, n))
+        solver, before, after = states(model, preset, **options)
+        values = []
+        for scale in (1.0, 3e4 if solver.free_motion.pose_types is FP64 else 2.0):
+            q = before.joint_q.numpy()
+            q[::5] *= scale
+            before.joint_q.assign(q)
+            solver.step(before, after, None, None, DT)
+            values += [getattr(solver.free_motion.data, name).numpy().copy() for name in names]
         results.append(values)
     for eight, one in zip(*results, strict=True):
         np.testing.assert_allclose(eight, one, rtol=tolerance, atol=tolerance * np.abs(one).max())

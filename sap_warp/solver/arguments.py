@@ -73,6 +73,15 @@ class Scratch:
             self.dof_count = int(np.diff(layout.world_dof.numpy()).max())
 
 
+PADDING = 8
+"""Entries after the end of an array that `wide` may read, and write in scratch."""
+
+
+def padded_zeros(count: int, dtype: Any, device: Any) -> wp.array:
+    """An array with room for `PADDING` entries after its end."""
+    return wp.zeros(count + PADDING, dtype=dtype, device=device)[:count]
+
+
 class StructArgument:
     """A struct on the device. Keeps the struct, and with it the arrays it points to, alive."""
 

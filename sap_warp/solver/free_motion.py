@@ -20,7 +20,7 @@ import numpy as np
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
-from .arguments import Scratch, StructArgument, make_flat, make_window
+from .arguments import PADDING, Scratch, StructArgument, make_flat, make_window, padded_zeros
 from .block import barrier, lane, make_add_rows
 from .free_velocity import is_needed_by_all, make_free_velocity_kernel
 from .kernel import solver_kernel
@@ -28,7 +28,7 @@ from .kinematics import Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part
 from .status import DIVERGED, FREE_MOTION_FAILED
-from .wide import PADDING, make_wide_dynamics, padded_zeros
+from .wide import make_wide_dynamics
 
 NOT_FINITE = wp.constant(1)
 """Mark of a world with a coordinate that is not finite."""

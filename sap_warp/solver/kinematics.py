@@ -15,6 +15,7 @@ import newton
 import warp as wp
 
 from ..precision import TYPES, Types
+from .arguments import padded_zeros
 from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
 
@@ -80,7 +81,7 @@ def make_link(types: Types):
         r_PF: quat
         p_BM: vec3  # joint frame in the child
         r_MB: quat
-        com: vec3  # centre of mass in the body frame [m]
+        com: vec3  # centre of mass in the body frame [m]; `wide` reads from here to the inertia in two pieces
         mass: scalar
         inertia: mat33  # about the centre of mass, body axes [kg m^2]
         inv_inertia: mat33
@@ -168,7 +169,7 @@ class Links:
         if types.name not in self._packed:
             device = self._model.device
             links = wp.zeros(self._sizes.body_count, dtype=make_link(types), device=device)
-            axes = wp.zeros(self._sizes.dof_count, dtype=types.vec3, device=device)
+            axes = padded_zeros(self._sizes.dof_count, types.vec3, device)
             self._packed[types.name] = (links, axes)
             self._pack(types)
         return self._packed[types.name]

@@ -18,7 +18,7 @@ import warp as wp
 
 from ..model import SapControl, SapState
 from ..precision import FP32, FP64, TYPES, Types
-from .arguments import StructArgument, make_flat
+from .arguments import StructArgument, make_flat, padded_zeros
 from .block import barrier, lane
 from .boundary import Coordinates, make_boundary, make_coordinates
 from .free_motion import NOT_FINITE, make_free_motion_data
@@ -66,8 +66,11 @@ def make_ends(pose: Types, types: Types):
 
 
 @functools.cache
-def make_passage_kernel(state: Types, pose: Types, types: Types):
-    """The kernel for states of one precision, poses and motions of others: one block per world."""
+def make_passage_kernel(state: Types, pose: Types, types: Types, native: bool = True):
+    """The kernel for states of one precision, poses and motions of others: one block per world.
+
+    ``native=False`` places bodies without `wide`.
+    """
     Data, Link = make_free_motion_data(pose, types), make_link(pose)
     Ends = make_ends(pose, types)
     boundary = make_boundary(state)
@@ -77,8 +80,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
         boundary.read_wrench,
     )
     round_velocity = boundary.round_velocity
-    advance_joint, placement = make_advance_joint(), make_placement(pose, types)
-    turn_axes, place_body = placement.turn_axes, placement.place_body
+    advance_joint, place_world = make_advance_joint(), make_placement(pose, types, native).place_world
     K = make_kinematics(pose)
     is_floating, rotate = K.is_floating, K.rotate
     scalar, vec3 = state.scalar, types.vec3
@@ -498,22 +500,7 @@ def make_passage_kernel(state: Types, pose: Types, types: Types):
             flat_data(n)
             take_over(layout, n, d, world)
         elif task != READ:
-            b = int(first + lane())
-            while b < b_end:
-                turn_axes(ends.links[b], d, c.q)
-                b += wp.block_dim()
-            barrier()
-            level_end = layout.world_level[world + 1]
-            level = int(layout.world_level[world])
-            while level < level_end:
-                i_end = layout.level_start[level + 1]
-                i = int(layout.level_start[level] + lane())
-                while i < i_end:
-                    b = layout.level_body[i]
-                    place_body(ends.links[b], ends.axis, d, b, c.q)
-                    i += wp.block_dim()
-                barrier()
-                level += 1
+            place_world(layout, ends.links, ends.axis, d, world, c.q)
         if task == LEAVE or task == STAY:
             b = int(first + lane())
             while b < b_end:
@@ -596,7 +583,7 @@ class _Known:
         counts |= dict.fromkeys(("Sw", "Sv", "turn", "v0"), sizes.dof_count)
         counts["mark"] = sizes.world_count
         for name, count in counts.items():
-            setattr(data, name, wp.zeros(count, dtype=data._cls.vars[name].type.dtype, device=model.device))
+            setattr(data, name, padded_zeros(count, data._cls.vars[name].type.dtype, model.device))
         self.data = StructArgument(data, model.device)
         self.coordinates = make_coordinates(model, sizes.world_count, forces=False)
         self.ends: Any = None

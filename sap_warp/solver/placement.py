@@ -9,18 +9,22 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..precision import Types
+from .block import barrier, lane
 from .free_motion import make_free_motion_data
 from .kinematics import AT_M, AT_PARENT, BALL, UNTURNED_F, make_kinematics, make_link
+from .layout import Layout
+from .wide import make_wide_placement
 
 
 @functools.cache
-def make_placement(pose: Types, types: Types) -> SimpleNamespace:
-    """Functions for poses and motions of these precisions."""
+def make_placement(pose: Types, types: Types, native: bool = True) -> SimpleNamespace:
+    """Functions for poses and motions of these precisions. ``native=False`` is for one lane without `wide`."""
     Data = make_free_motion_data(pose, types)
     Link = make_link(pose)
     K = make_kinematics(pose)
     is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
     rotate, rotation_matrix, body_rotation = K.rotate, K.rotation_matrix, K.body_rotation
+    carried = make_wide_placement(pose, types, Layout, Link, Data, native)
     scalar, vec3 = types.scalar, types.vec3
     pose_vec3 = pose.vec3
 
@@ -173,4 +177,42 @@ def make_placement(pose: Types, types: Types) -> SimpleNamespace:
         d.aw[b] = aw
         d.av[b] = av
 
-    return SimpleNamespace(turn_axes=turn_axes, place_body=place_body)
+    @wp.func
+    def place_world(
+        layout: wp.ref[Layout],
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose_vec3),
+        d: wp.ref[Data],
+        world: int,
+        q: wp.array(dtype=wp.float64),
+    ):
+        """Pose, motion columns, velocity and acceleration of all bodies of a world, from q and v0."""
+        first = layout.world_body[world]
+        b = int(layout.world_body[world + 1])
+        if wp.block_dim() == 1:
+            while b > first:
+                b -= 1
+                turn_axes(links[b], d, q)
+                place_body(links[b], axis, d, b, q)
+                if layout.body_parent[b] < 0:
+                    b -= carried(layout, links, axis, d, first, b, q)
+        else:
+            b_end = b
+            b = first + lane()
+            while b < b_end:
+                turn_axes(links[b], d, q)
+                b += wp.block_dim()
+            barrier()
+            level_end = layout.world_level[world + 1]
+            level = int(layout.world_level[world])
+            while level < level_end:
+                i_end = layout.level_start[level + 1]
+                i = int(layout.level_start[level] + lane())
+                while i < i_end:
+                    b = layout.level_body[i]
+                    place_body(links[b], axis, d, b, q)
+                    i += wp.block_dim()
+                barrier()
+                level += 1
+
+    return SimpleNamespace(place_world=place_world)

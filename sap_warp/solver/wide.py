@@ -6,18 +6,19 @@ takes its plain Warp code, which computes the same, and which tests compare thes
 Vectors are compiler extensions of eight entries, whatever registers the machine has. Eight entries of an array of
 three-vectors are three loads and six shuffles; records go through a transposition. Groups of eight overlap at the end
 of a world instead of leaving a rest. A world with less than eight bodies or dofs reads past its last one, so arrays
-have `PADDING` entries more than they need, and takes the last index of a table again.
+are made with `padded_zeros`, and takes the last index of a table again.
 """
 
 import functools
 from typing import Any
 
+import newton
 import warp as wp
 
 from ..precision import Types
+from .kinematics import AT_M, AT_PARENT, UNTURNED_F, UNTURNED_M
 
-PADDING = 8
-"""Entries after the last one of an array that may be read, and written in scratch."""
+FLAGS = {"AT_M": AT_M, "AT_PARENT": AT_PARENT, "UNTURNED_F": UNTURNED_F, "UNTURNED_M": UNTURNED_M}
 
 _VECTORS = """
     struct Wide { static __attribute__((always_inline, min_vector_width(512))) void allow() {} };
@@ -233,6 +234,247 @@ _DYNAMICS = """
 """
 
 
+# The bodies that a root carries, if all of them hang on scalar or fixed joints. Rotations and points go from parent to
+# child, four numbers at a time; sines before that and motion columns after it take eight dofs at a time; velocities and
+# accelerations go from parent to child again, six numbers at a time, in vectors of eight with zeros at the end.
+_CARRIED = """
+    const int most = 256;
+    int first = root;
+    while (first > start && links.data[first - 1].parent >= 0) {
+        --first;
+        const int kind = links.data[first].kind;
+        if (kind == BALL_KIND || kind == FREE_KIND || kind == DISTANCE_KIND) return 0;
+    }
+    const int bodies = root - first;
+    if (bodies == 0 || bodies >= most) return 0;
+    const int dof = links.data[first].dof;
+    const int dofs = links.data[root - 1].dof + links.data[root - 1].dof_count - dof;
+    if (dofs > most) return 0;
+
+    typedef double D __attribute__((vector_size(64)));
+    typedef double DU __attribute__((vector_size(64), aligned(8), may_alias));
+    typedef long long B __attribute__((vector_size(64)));
+    typedef P P4 __attribute__((vector_size(4 * sizeof(P))));
+    typedef P Q4 __attribute__((vector_size(4 * sizeof(P)), aligned(sizeof(P)), may_alias));
+    PV turn[most / 2 + 4];  // rotation of each dof about its axis
+    PV before[most / 2 + 4];  // what turns its axis to the world
+    PV point[most / 2 + 4];  // where the axis passes through, and 1 if the dof is linear
+    TV motion[most + 8];  // velocity it gives to its body
+    auto quarters = [](const PV* r, PV* to) INLINE {  // eight records of four numbers by component
+        const PV a = __builtin_shufflevector(r[0], r[1], 0, 4, 8, 12, 1, 5, 9, 13);
+        const PV b = __builtin_shufflevector(r[2], r[3], 0, 4, 8, 12, 1, 5, 9, 13);
+        const PV c = __builtin_shufflevector(r[0], r[1], 2, 6, 10, 14, 3, 7, 11, 15);
+        const PV e = __builtin_shufflevector(r[2], r[3], 2, 6, 10, 14, 3, 7, 11, 15);
+        to[0] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+        to[1] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+        to[2] = __builtin_shufflevector(c, e, 0, 1, 2, 3, 8, 9, 10, 11);
+        to[3] = __builtin_shufflevector(c, e, 4, 5, 6, 7, 12, 13, 14, 15);
+    };
+    for (int i = 0; i < dofs; i += 8) {
+        D x;
+        UNROLL
+        for (int l = 0; l < 8; ++l) x[l] = q.data[layout.dof_coord.data[dof + (i + l < dofs ? i + l : dofs - 1)]];
+        x *= 0.5;
+        // multiples of pi/2 are taken away in three parts, the first two of them exactly
+        const double shift = 6755399441055744.0;
+        const D t = x * 0.63661977236758134308 + shift;
+        const D n = t - shift;
+        D y = x - n * 1.57079632673412561417e+00;
+        y -= n * 6.07710050630396597660e-11;
+        y -= n * 2.02226624879595063154e-21;
+        // minimax polynomials on [-pi/4, pi/4]
+        const D z = y * y;
+        D s = z * 1.58962301576546568060e-10 - 2.50507477628578072866e-8;
+        s = s * z + 2.75573136213857245213e-6;
+        s = s * z - 1.98412698295895385996e-4;
+        s = s * z + 8.33333333332211858878e-3;
+        s = s * z - 1.66666666666666307295e-1;
+        s = y + s * (z * y);
+        D c = z * -1.13585365213876817300e-11 + 2.08757008419747316778e-9;
+        c = c * z - 2.75573141792967388112e-7;
+        c = c * z + 2.48015872888517045348e-5;
+        c = c * z - 1.38888888888730564116e-3;
+        c = c * z + 4.16666666666665929218e-2;
+        const D half = z * 0.5;
+        const D rest = 1.0 - half;
+        c = rest + ((1.0 - rest) - half + (z * z) * c);
+        const B quadrant = (B)t;
+        const B odd = -(quadrant & 1);
+        const B sine = odd ? (B)c : (B)s;
+        const B cosine = odd ? (B)s : (B)c;
+        s = (D)(sine ^ ((quadrant & 2) << 62));
+        c = (D)(cosine ^ (((quadrant + 1) & 2) << 62));
+        const B wild = ~(B)(__builtin_elementwise_abs(x) < 1e5);
+        if (__builtin_reduce_or(wild)) {
+            for (int l = 0; l < 8; ++l) {
+                s[l] = sin(x[l]);
+                c[l] = cos(x[l]);
+            }
+        }
+        PV unit[3];
+        const PU* a = (const PU*)(axis.data + dof + i);
+        thirds(PV(a[0]), PV(a[1]), PV(a[2]), unit);
+        const PV sp = __builtin_convertvector(s, PV);
+        const PV cp = __builtin_convertvector(c, PV);
+        const PV xs = unit[0] * sp, ys = unit[1] * sp, zs = unit[2] * sp;
+        const PV xy0 = __builtin_shufflevector(xs, ys, 0, 8, 1, 9, 2, 10, 3, 11);
+        const PV xy1 = __builtin_shufflevector(xs, ys, 4, 12, 5, 13, 6, 14, 7, 15);
+        const PV zc0 = __builtin_shufflevector(zs, cp, 0, 8, 1, 9, 2, 10, 3, 11);
+        const PV zc1 = __builtin_shufflevector(zs, cp, 4, 12, 5, 13, 6, 14, 7, 15);
+        turn[i / 2] = __builtin_shufflevector(xy0, zc0, 0, 1, 8, 9, 2, 3, 10, 11);
+        turn[i / 2 + 1] = __builtin_shufflevector(xy0, zc0, 4, 5, 12, 13, 6, 7, 14, 15);
+        turn[i / 2 + 2] = __builtin_shufflevector(xy1, zc1, 0, 1, 8, 9, 2, 3, 10, 11);
+        turn[i / 2 + 3] = __builtin_shufflevector(xy1, zc1, 4, 5, 12, 13, 6, 7, 14, 15);
+    }
+
+    auto product = [](P4 a, P4 b) INLINE {
+        P4 r = __builtin_shufflevector(a, a, 0, 1, 2, 0) * __builtin_shufflevector(b, b, 3, 3, 3, 0);
+        r += __builtin_shufflevector(a, a, 1, 2, 0, 1) * __builtin_shufflevector(b, b, 2, 0, 1, 1);
+        r *= P4{1, 1, 1, -1};
+        r += __builtin_shufflevector(a, a, 3, 3, 3, 3) * b;
+        return r - __builtin_shufflevector(a, a, 2, 0, 1, 2) * __builtin_shufflevector(b, b, 1, 2, 0, 2);
+    };
+    auto rotate = [](P4 r, P4 v) INLINE {  // the fourth numbers are not used
+        const P4 r1 = __builtin_shufflevector(r, r, 1, 2, 0, 3);
+        P4 t = r * __builtin_shufflevector(v, v, 1, 2, 0, 3) - r1 * v;
+        t = __builtin_shufflevector(t, t, 1, 2, 0, 3);
+        t += t;
+        const P4 u = r * __builtin_shufflevector(t, t, 1, 2, 0, 3) - r1 * t;
+        return v + __builtin_shufflevector(r, r, 3, 3, 3, 3) * t + __builtin_shufflevector(u, u, 1, 2, 0, 3);
+    };
+    if (dofs < 8) {
+        UNROLL
+        for (int k = 0; k < 4; ++k) before[k] = point[k] = PV{};  // what is past the last dof must not slow things down
+    }
+    P4* turns = (P4*)turn;
+    P4* frames = (P4*)before;
+    P4* points = (P4*)point;
+    for (int b = root - 1; b >= first; --b) {
+        const auto& link = links.data[b];
+        const P4 r_P = *(const Q4*)(d.r.data + link.parent);
+        P4 p_M = *(const Q4*)(d.p.data + link.parent);
+        P4 r = r_P;
+        if (!(link.simple & AT_PARENT_FLAG)) p_M += rotate(r_P, *(const Q4*)&link.p_PF);
+        if (!(link.simple & UNTURNED_F_FLAG)) r = product(r, *(const Q4*)&link.r_PF);
+        int i = link.dof - dof;
+        const int end = i + link.dof_count;
+        if (link.linear) {
+            const int linear = i + link.linear;
+            P4 along = {};
+            for (int k = i; k < linear; ++k)
+                along += *(const Q4*)(axis.data + dof + k) * P(q.data[layout.dof_coord.data[dof + k]]);
+            p_M += rotate(r, along);
+            p_M[3] = 1;
+            for (; i < linear; ++i) {
+                frames[i] = r;
+                points[i] = p_M;
+            }
+        }
+        p_M[3] = 0;
+        for (; i < end; ++i) {
+            frames[i] = r;
+            points[i] = p_M;
+            r = product(r, turns[i]);
+        }
+        if (!(link.simple & UNTURNED_M_FLAG)) r = product(r, *(const Q4*)&link.r_MB);
+        P4 norm = r * r;
+        norm += __builtin_shufflevector(norm, norm, 1, 0, 3, 2);
+        norm += __builtin_shufflevector(norm, norm, 2, 3, 0, 1);
+        r *= P(1.5) - P(0.5) * norm;
+        if (!(link.simple & AT_M_FLAG)) p_M -= rotate(r, *(const Q4*)&link.p_BM);
+        *(Q4*)(d.r.data + b) = r;
+        __builtin_memcpy((void*)(d.p.data + b), &p_M, 3 * sizeof(P));
+    }
+
+    for (int i = 0; i < dofs; i += 8) {
+        const int at = dofs >= 8 && i + 8 > dofs ? dofs - 8 : i;
+        PV f[4], o[4], unit[3], u[4];
+        UNROLL
+        for (int k = 0; k < 4; ++k) {
+            f[k] = *(const PU*)(frames + at + 2 * k);
+            u[k] = *(const PU*)(points + at + 2 * k);
+        }
+        quarters(u, o);
+        quarters(f, u);
+        const PU* a = (const PU*)(axis.data + dof + at);
+        thirds(PV(a[0]), PV(a[1]), PV(a[2]), unit);
+        PV t0 = u[1] * unit[2] - u[2] * unit[1];
+        PV t1 = u[2] * unit[0] - u[0] * unit[2];
+        PV t2 = u[0] * unit[1] - u[1] * unit[0];
+        t0 += t0;
+        t1 += t1;
+        t2 += t2;
+        const T3 s = {number(unit[0] + u[3] * t0 + (u[1] * t2 - u[2] * t1)),
+            number(unit[1] + u[3] * t1 + (u[2] * t0 - u[0] * t2)),
+            number(unit[2] + u[3] * t2 + (u[0] * t1 - u[1] * t0))};
+        const T3 moment = T3{number(o[0]), number(o[1]), number(o[2])}.cross(s);
+        const auto linear = number(o[3]) != TV{};
+        const TV none = {};
+        TV S[8] = {linear ? none : s.x, linear ? none : s.y, linear ? none : s.z,
+            linear ? s.x : moment.x, linear ? s.y : moment.y, linear ? s.z : moment.z, none, none};
+        auto store3 = [&](void* to, const TV* v) INLINE {
+            TV a = __builtin_shufflevector(v[0], v[1], 0, 8, -1, 1, 9, -1, 2, 10);
+            TV b = __builtin_shufflevector(v[0], v[1], -1, 3, 11, -1, 4, 12, -1, 5);
+            TV c = __builtin_shufflevector(v[0], v[1], 13, -1, 6, 14, -1, 7, 15, -1);
+            a = __builtin_shufflevector(a, v[2], 0, 1, 8, 3, 4, 9, 6, 7);
+            b = __builtin_shufflevector(b, v[2], 10, 1, 2, 11, 4, 5, 12, 7);
+            c = __builtin_shufflevector(c, v[2], 0, 13, 2, 3, 14, 5, 6, 15);
+            if (dofs >= 8) {
+                TU* whole = (TU*)to;
+                whole[0] = a;
+                whole[1] = b;
+                whole[2] = c;
+            } else {
+                const TV all[3] = {a, b, c};
+                for (int k = 0; k < 3 * dofs; ++k) ((T*)to)[k] = ((const T*)all)[k];
+            }
+        };
+        store3(d.Sw.data + dof + at, S);
+        store3(d.Sv.data + dof + at, S + 3);
+        const TV rate = __builtin_convertvector(*(const DU*)(d.v0.data + dof + at), TV);
+        UNROLL
+        for (int k = 0; k < 6; ++k) S[k] *= rate;
+        transpose(S);
+        UNROLL
+        for (int k = 0; k < 8; ++k) motion[at + k] = S[k];
+    }
+
+    TV velocity[most], acceleration[most];  // of the bodies from the first one to the root
+    auto six = [](const auto& w, const auto& v) INLINE { return TV{w[0], w[1], w[2], v[0], v[1], v[2], 0, 0}; };
+    velocity[bodies] = six(d.Vw.data[root], d.Vv.data[root]);
+    acceleration[bodies] = six(d.aw.data[root], d.av.data[root]);
+    for (int k = bodies - 1; k >= 0; --k) {
+        const auto& link = links.data[first + k];
+        TV V = velocity[link.parent - first];
+        TV A = acceleration[link.parent - first];
+        TV turned = {};  // sum of the cross products, components z, x, y
+        int i = link.dof - dof;
+        for (const int end = i + link.dof_count; i < end; ++i) {
+            const TV m = motion[i];
+            turned += __builtin_shufflevector(V, V, 0, 1, 2, 0, 1, 2, 6, 6)
+                * __builtin_shufflevector(m, m, 1, 2, 0, 4, 5, 3, 6, 6);
+            turned -= __builtin_shufflevector(V, V, 1, 2, 0, 1, 2, 0, 6, 6) * m;
+            turned += __builtin_shufflevector(V, V, 6, 6, 6, 3, 4, 5, 6, 6)
+                * __builtin_shufflevector(m, m, 6, 6, 6, 1, 2, 0, 6, 6);
+            turned -= __builtin_shufflevector(V, V, 6, 6, 6, 4, 5, 3, 6, 6)
+                * __builtin_shufflevector(m, m, 6, 6, 6, 0, 1, 2, 6, 6);
+            V += m;
+        }
+        A += __builtin_shufflevector(turned, turned, 1, 2, 0, 4, 5, 3, 6, 6);
+        velocity[k] = V;
+        acceleration[k] = A;
+        auto store_six = [](void* w, void* v, const TV& x) INLINE {
+            const TV high = __builtin_shufflevector(x, x, 3, 4, 5, 6, -1, -1, -1, -1);
+            __builtin_memcpy(w, &x, 3 * sizeof(T));
+            __builtin_memcpy(v, &high, 3 * sizeof(T));
+        };
+        store_six(d.Vw.data + first + k, d.Vv.data + first + k, V);
+        store_six(d.aw.data + first + k, d.av.data + first + k, A);
+    }
+    return bodies;
+"""
+
+
 def _one_lane(snippet: str, pose: Types, types: Types) -> str:
     """The snippet where a block is one lane of the CPU; elsewhere its work is left to the caller."""
     text = _VECTORS + snippet
@@ -241,6 +483,8 @@ def _one_lane(snippet: str, pose: Types, types: Types) -> str:
         "UNROLL": '_Pragma("clang loop unroll(full)")',
         "POSE": pose.c_name,
         "SCALAR": types.c_name,
+        **{f"{name}_KIND": str(int(getattr(newton.JointType, name))) for name in ("BALL", "FREE", "DISTANCE")},
+        **{f"{name}_FLAG": str(int(flag)) for name, flag in FLAGS.items()},
     }.items():
         text = text.replace(word, meaning)
     return f"#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n{text}#else\n    return 0;\n#endif\n"
@@ -274,6 +518,23 @@ def make_wide_dynamics(pose: Types, types: Types, Layout: Any, Link: Any, Data: 
     return dynamics
 
 
-def padded_zeros(count: int, dtype: Any, device: Any) -> wp.array:
-    """An array with room for `PADDING` entries after its end."""
-    return wp.zeros(count + PADDING, dtype=dtype, device=device)[:count]
+@functools.cache
+def make_wide_placement(pose: Types, types: Types, Layout: Any, Link: Any, Data: Any, native: bool = True):
+    """``carried(layout, links, axis, d, start, root, q) -> int``: place the bodies that a placed root carries.
+
+    ``start`` is the world's first body. Says how many bodies were placed: those before the root, or none.
+    ``native=False`` leaves all of them to the caller.
+    """
+
+    @wp.func_native(_one_lane(_CARRIED, pose, types) if native else "return 0;")
+    def carried(
+        layout: wp.ref[Layout],
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose.vec3),
+        d: wp.ref[Data],
+        start: int,
+        root: int,
+        q: wp.array(dtype=wp.float64),
+    ) -> int: ...
+
+    return carried
