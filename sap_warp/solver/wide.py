@@ -1,12 +1,12 @@
 """Eight bodies or dofs of a world at a time: native snippets for one lane on the CPU.
 
-Every function here says whether it did its work. It does not on CUDA and in blocks of several lanes: there the caller
+Every function here says whether it did its work. It does not on CUDA and in blocks of several lanes. The caller then
 takes its plain Warp code, which computes the same, and which tests compare these snippets with.
 
 Vectors are compiler extensions of eight entries, whatever registers the machine has. Eight entries of an array of
 three-vectors are three loads and six shuffles; records go through a transposition. Groups of eight overlap at the end
-of a world instead of leaving a rest. A world with less than eight bodies or dofs reads past its last one, so arrays
-are made with `padded_zeros`, and takes the last index of a table again.
+of a world instead of leaving a rest. Less than eight dofs are left to the caller: long vectors would lower the clock of
+the core for little. Less than eight bodies are read past the last one, so arrays are made with `padded_zeros`.
 """
 
 import functools
@@ -85,6 +85,7 @@ _VECTORS = """
 _DYNAMICS = """
     const int bodies = last - first;
     const int dofs = end - start;
+    if (dofs < 8) return 0;
     T* rows = d.composite.data;
     for (int b = first; b < last; b += 8) {
         const int at = bodies >= 8 && b + 8 > last ? last - 8 : b;
@@ -180,22 +181,10 @@ _DYNAMICS = """
         to[1] += from[1];
     }
     for (int e = start; e < end; e += 8) {
-        const int at = dofs >= 8 && e + 8 > end ? end - 8 : e;
+        const int at = e + 8 > end ? end - 8 : e;
         const int* body = layout.dof_body.data + at;
         const int* newton = layout.dof_newton.data + at;
         const int* parameter = layout.dof_parameter.data + at;
-        int table[3][8];
-        if (dofs < 8) {
-            for (int l = 0; l < 8; ++l) {
-                const int i = l < dofs ? l : dofs - 1;
-                table[0][l] = body[i];
-                table[1][l] = newton[i];
-                table[2][l] = parameter[i];
-            }
-            body = table[0];
-            newton = table[1];
-            parameter = table[2];
-        }
         TV in0[8], in1[8], armature, damping, applied;
         UNROLL
         for (int l = 0; l < 8; ++l) {
@@ -214,7 +203,6 @@ _DYNAMICS = """
             in1[1] * sw.x + in0[5] * sw.y + in0[7] * sw.z,
             in1[0] * sw.x + in0[7] * sw.y + in0[6] * sw.z} + mc.cross(sv);
         const T3 Fv = sv * in0[0] - mc.cross(sw);
-        // six runs, in this order: what a short one writes past its end is written again by the next
         T* to = d.column_force.data + 5 * start + at;
         *(TU*)to = Fw.x;
         *(TU*)(to + dofs) = Fw.y;
@@ -227,8 +215,7 @@ _DYNAMICS = """
         const TV bias = sw.dot(T3{in1[2], in1[3], in1[4]}) + sv.dot(T3{in1[5], in1[6], in1[7]});
         const TV impulse = h * (applied - bias - damping * v0);
         *(TU*)(d.diagonal.data + at) = armature + h * damping;
-        if (dofs >= 8) *(TU*)(d.impulse.data + at) = impulse;
-        else for (int l = 0; l < dofs; ++l) d.impulse.data[at + l] = impulse[l];
+        *(TU*)(d.impulse.data + at) = impulse;
     }
     return 1;
 """
@@ -249,31 +236,36 @@ _CARRIED = """
     if (bodies == 0 || bodies >= most) return 0;
     const int dof = links.data[first].dof;
     const int dofs = links.data[root - 1].dof + links.data[root - 1].dof_count - dof;
-    if (dofs > most) return 0;
+    if (dofs < 8 || dofs > most) return 0;
 
     typedef double D __attribute__((vector_size(64)));
     typedef double DU __attribute__((vector_size(64), aligned(8), may_alias));
     typedef long long B __attribute__((vector_size(64)));
     typedef P P4 __attribute__((vector_size(4 * sizeof(P))));
     typedef P Q4 __attribute__((vector_size(4 * sizeof(P)), aligned(sizeof(P)), may_alias));
-    PV turn[most / 2 + 4];  // rotation of each dof about its axis
-    PV before[most / 2 + 4];  // what turns its axis to the world
-    PV point[most / 2 + 4];  // where the axis passes through, and 1 if the dof is linear
-    TV motion[most + 8];  // velocity it gives to its body
-    auto quarters = [](const PV* r, PV* to) INLINE {  // eight records of four numbers by component
-        const PV a = __builtin_shufflevector(r[0], r[1], 0, 4, 8, 12, 1, 5, 9, 13);
-        const PV b = __builtin_shufflevector(r[2], r[3], 0, 4, 8, 12, 1, 5, 9, 13);
-        const PV c = __builtin_shufflevector(r[0], r[1], 2, 6, 10, 14, 3, 7, 11, 15);
-        const PV e = __builtin_shufflevector(r[2], r[3], 2, 6, 10, 14, 3, 7, 11, 15);
-        to[0] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-        to[1] = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-        to[2] = __builtin_shufflevector(c, e, 0, 1, 2, 3, 8, 9, 10, 11);
-        to[3] = __builtin_shufflevector(c, e, 4, 5, 6, 7, 12, 13, 14, 15);
+    P4 turns[most];  // rotation of each dof about its axis
+    P4 frames[most];  // what turns its axis to the world
+    P4 points[most];  // where the axis passes through, and 1 if the dof is linear
+    TV motion[most];  // velocity it gives to its body
+    auto quarters = [](const P4* r, PV* to) INLINE {  // eight records of four numbers by component
+        PV s[4];  // not of neighbours: what has just been stored is loaded in the same pieces
+        UNROLL
+        for (int k = 0; k < 4; ++k) s[k] = __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+        const PV a = __builtin_shufflevector(s[0], s[1], 0, 8, 2, 10, 4, 12, 6, 14);
+        const PV b = __builtin_shufflevector(s[0], s[1], 1, 9, 3, 11, 5, 13, 7, 15);
+        const PV c = __builtin_shufflevector(s[2], s[3], 0, 8, 2, 10, 4, 12, 6, 14);
+        const PV e = __builtin_shufflevector(s[2], s[3], 1, 9, 3, 11, 5, 13, 7, 15);
+        to[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+        to[1] = __builtin_shufflevector(b, e, 0, 1, 8, 9, 4, 5, 12, 13);
+        to[2] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+        to[3] = __builtin_shufflevector(b, e, 2, 3, 10, 11, 6, 7, 14, 15);
     };
     for (int i = 0; i < dofs; i += 8) {
+        const int at = i + 8 > dofs ? dofs - 8 : i;
+        const int* coordinate = layout.dof_coord.data + dof + at;
         D x;
         UNROLL
-        for (int l = 0; l < 8; ++l) x[l] = q.data[layout.dof_coord.data[dof + (i + l < dofs ? i + l : dofs - 1)]];
+        for (int l = 0; l < 8; ++l) x[l] = q.data[coordinate[l]];
         x *= 0.5;
         // multiples of pi/2 are taken away in three parts, the first two of them exactly
         const double shift = 6755399441055744.0;
@@ -312,7 +304,7 @@ _CARRIED = """
             }
         }
         PV unit[3];
-        const PU* a = (const PU*)(axis.data + dof + i);
+        const PU* a = (const PU*)(axis.data + dof + at);
         thirds(PV(a[0]), PV(a[1]), PV(a[2]), unit);
         const PV sp = __builtin_convertvector(s, PV);
         const PV cp = __builtin_convertvector(c, PV);
@@ -321,18 +313,19 @@ _CARRIED = """
         const PV xy1 = __builtin_shufflevector(xs, ys, 4, 12, 5, 13, 6, 14, 7, 15);
         const PV zc0 = __builtin_shufflevector(zs, cp, 0, 8, 1, 9, 2, 10, 3, 11);
         const PV zc1 = __builtin_shufflevector(zs, cp, 4, 12, 5, 13, 6, 14, 7, 15);
-        turn[i / 2] = __builtin_shufflevector(xy0, zc0, 0, 1, 8, 9, 2, 3, 10, 11);
-        turn[i / 2 + 1] = __builtin_shufflevector(xy0, zc0, 4, 5, 12, 13, 6, 7, 14, 15);
-        turn[i / 2 + 2] = __builtin_shufflevector(xy1, zc1, 0, 1, 8, 9, 2, 3, 10, 11);
-        turn[i / 2 + 3] = __builtin_shufflevector(xy1, zc1, 4, 5, 12, 13, 6, 7, 14, 15);
+        *(PU*)(turns + at) = __builtin_shufflevector(xy0, zc0, 0, 1, 8, 9, 2, 3, 10, 11);
+        *(PU*)(turns + at + 2) = __builtin_shufflevector(xy0, zc0, 4, 5, 12, 13, 6, 7, 14, 15);
+        *(PU*)(turns + at + 4) = __builtin_shufflevector(xy1, zc1, 0, 1, 8, 9, 2, 3, 10, 11);
+        *(PU*)(turns + at + 6) = __builtin_shufflevector(xy1, zc1, 4, 5, 12, 13, 6, 7, 14, 15);
     }
 
     auto product = [](P4 a, P4 b) INLINE {
-        P4 r = __builtin_shufflevector(a, a, 0, 1, 2, 0) * __builtin_shufflevector(b, b, 3, 3, 3, 0);
-        r += __builtin_shufflevector(a, a, 1, 2, 0, 1) * __builtin_shufflevector(b, b, 2, 0, 1, 1);
-        r *= P4{1, 1, 1, -1};
-        r += __builtin_shufflevector(a, a, 3, 3, 3, 3) * b;
-        return r - __builtin_shufflevector(a, a, 2, 0, 1, 2) * __builtin_shufflevector(b, b, 1, 2, 0, 2);
+        const P4 sign = {1, 1, 1, -1};
+        P4 r = __builtin_shufflevector(a, a, 0, 1, 2, 0) * (sign * __builtin_shufflevector(b, b, 3, 3, 3, 0));
+        P4 s = __builtin_shufflevector(a, a, 3, 3, 3, 3) * b;
+        r += __builtin_shufflevector(a, a, 1, 2, 0, 1) * (sign * __builtin_shufflevector(b, b, 2, 0, 1, 1));
+        s -= __builtin_shufflevector(a, a, 2, 0, 1, 2) * __builtin_shufflevector(b, b, 1, 2, 0, 2);
+        return r + s;
     };
     auto rotate = [](P4 r, P4 v) INLINE {  // the fourth numbers are not used
         const P4 r1 = __builtin_shufflevector(r, r, 1, 2, 0, 3);
@@ -342,17 +335,14 @@ _CARRIED = """
         const P4 u = r * __builtin_shufflevector(t, t, 1, 2, 0, 3) - r1 * t;
         return v + __builtin_shufflevector(r, r, 3, 3, 3, 3) * t + __builtin_shufflevector(u, u, 1, 2, 0, 3);
     };
-    if (dofs < 8) {
-        UNROLL
-        for (int k = 0; k < 4; ++k) before[k] = point[k] = PV{};  // what is past the last dof must not slow things down
-    }
-    P4* turns = (P4*)turn;
-    P4* frames = (P4*)before;
-    P4* points = (P4*)point;
+    P4 rotations[most], positions[most];  // of the bodies from the first one to the root
+    rotations[bodies] = *(const Q4*)(d.r.data + root);
+    const auto& p_root = d.p.data[root];
+    positions[bodies] = P4{p_root[0], p_root[1], p_root[2], 0};
     for (int b = root - 1; b >= first; --b) {
         const auto& link = links.data[b];
-        const P4 r_P = *(const Q4*)(d.r.data + link.parent);
-        P4 p_M = *(const Q4*)(d.p.data + link.parent);
+        const P4 r_P = rotations[link.parent - first];
+        P4 p_M = positions[link.parent - first];
         P4 r = r_P;
         if (!(link.simple & AT_PARENT_FLAG)) p_M += rotate(r_P, *(const Q4*)&link.p_PF);
         if (!(link.simple & UNTURNED_F_FLAG)) r = product(r, *(const Q4*)&link.r_PF);
@@ -382,20 +372,17 @@ _CARRIED = """
         norm += __builtin_shufflevector(norm, norm, 2, 3, 0, 1);
         r *= P(1.5) - P(0.5) * norm;
         if (!(link.simple & AT_M_FLAG)) p_M -= rotate(r, *(const Q4*)&link.p_BM);
+        rotations[b - first] = r;
+        positions[b - first] = p_M;
         *(Q4*)(d.r.data + b) = r;
         __builtin_memcpy((void*)(d.p.data + b), &p_M, 3 * sizeof(P));
     }
 
     for (int i = 0; i < dofs; i += 8) {
-        const int at = dofs >= 8 && i + 8 > dofs ? dofs - 8 : i;
-        PV f[4], o[4], unit[3], u[4];
-        UNROLL
-        for (int k = 0; k < 4; ++k) {
-            f[k] = *(const PU*)(frames + at + 2 * k);
-            u[k] = *(const PU*)(points + at + 2 * k);
-        }
-        quarters(u, o);
-        quarters(f, u);
+        const int at = i + 8 > dofs ? dofs - 8 : i;
+        PV o[4], unit[3], u[4];
+        quarters(points + at, o);
+        quarters(frames + at, u);
         const PU* a = (const PU*)(axis.data + dof + at);
         thirds(PV(a[0]), PV(a[1]), PV(a[2]), unit);
         PV t0 = u[1] * unit[2] - u[2] * unit[1];
@@ -419,15 +406,10 @@ _CARRIED = """
             a = __builtin_shufflevector(a, v[2], 0, 1, 8, 3, 4, 9, 6, 7);
             b = __builtin_shufflevector(b, v[2], 10, 1, 2, 11, 4, 5, 12, 7);
             c = __builtin_shufflevector(c, v[2], 0, 13, 2, 3, 14, 5, 6, 15);
-            if (dofs >= 8) {
-                TU* whole = (TU*)to;
-                whole[0] = a;
-                whole[1] = b;
-                whole[2] = c;
-            } else {
-                const TV all[3] = {a, b, c};
-                for (int k = 0; k < 3 * dofs; ++k) ((T*)to)[k] = ((const T*)all)[k];
-            }
+            TU* whole = (TU*)to;
+            whole[0] = a;
+            whole[1] = b;
+            whole[2] = c;
         };
         store3(d.Sw.data + dof + at, S);
         store3(d.Sv.data + dof + at, S + 3);
@@ -447,19 +429,20 @@ _CARRIED = """
         const auto& link = links.data[first + k];
         TV V = velocity[link.parent - first];
         TV A = acceleration[link.parent - first];
-        TV turned = {};  // sum of the cross products, components z, x, y
+        TV turned = {}, moved = {};  // sums of cross products, components z, x, y
         int i = link.dof - dof;
         for (const int end = i + link.dof_count; i < end; ++i) {
             const TV m = motion[i];
             turned += __builtin_shufflevector(V, V, 0, 1, 2, 0, 1, 2, 6, 6)
                 * __builtin_shufflevector(m, m, 1, 2, 0, 4, 5, 3, 6, 6);
             turned -= __builtin_shufflevector(V, V, 1, 2, 0, 1, 2, 0, 6, 6) * m;
-            turned += __builtin_shufflevector(V, V, 6, 6, 6, 3, 4, 5, 6, 6)
+            moved += __builtin_shufflevector(V, V, 6, 6, 6, 3, 4, 5, 6, 6)
                 * __builtin_shufflevector(m, m, 6, 6, 6, 1, 2, 0, 6, 6);
-            turned -= __builtin_shufflevector(V, V, 6, 6, 6, 4, 5, 3, 6, 6)
+            moved -= __builtin_shufflevector(V, V, 6, 6, 6, 4, 5, 3, 6, 6)
                 * __builtin_shufflevector(m, m, 6, 6, 6, 0, 1, 2, 6, 6);
             V += m;
         }
+        turned += moved;
         A += __builtin_shufflevector(turned, turned, 1, 2, 0, 4, 5, 3, 6, 6);
         velocity[k] = V;
         acceleration[k] = A;
