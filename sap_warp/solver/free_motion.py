@@ -20,7 +20,7 @@ import numpy as np
 import warp as wp
 
 from ..precision import FP64, TYPES, Types
-from .arguments import PADDING, Scratch, StructArgument, make_flat, make_window, padded_zeros
+from .arguments import Scratch, StructArgument, make_flat, make_window, padded_zeros
 from .block import barrier, lane, make_add_rows
 from .free_velocity import is_needed_by_all, make_free_velocity_kernel
 from .kernel import solver_kernel
@@ -67,7 +67,7 @@ def make_free_motion_data(pose: Types, types: Types):
         # scratch by body
         shared: int  # whether all worlds use the same scratch
         # sixteen numbers: mass, first moments, moments of inertia xx, yy, zz, products yz, zx, xy, moment, force
-        composite: wp.array(dtype=scalar)
+        composite: wp.array(dtype=wp.types.vector(length=16, dtype=scalar))
         # scratch by dof
         diagonal: wp.array(dtype=scalar)  # armature and damping
         column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
@@ -76,7 +76,7 @@ def make_free_motion_data(pose: Types, types: Types):
 
 
 SCRATCH = (
-    ("composite", "16 * body"),
+    ("composite", "body"),
     ("diagonal", "dof"),
     ("column_force", "6 * dof"),
 )
@@ -93,21 +93,12 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
     dynamics = make_wide_dynamics(pose, types, Layout, Link, Data, native)
     store_force, add_rows = rows.store_force, rows.add_rows
     scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
-    pose_vec3 = pose.vec3
+    pose_vec3, Row = pose.vec3, wp.types.vector(length=16, dtype=scalar)
     flat_layout, flat_data, window = make_flat(Layout), make_flat(Data), make_window(Data, SCRATCH)
 
     @wp.func
     def cast(v: pose_vec3) -> vec3:
         return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
-
-    @wp.func
-    def load3(a: wp.array(dtype=scalar), i: int) -> vec3:
-        return vec3(a[i], a[i + 1], a[i + 2])
-
-    @wp.func
-    def store3(a: wp.array(dtype=scalar), i: int, v: vec3):
-        for k in range(3):
-            a[i + k] = v[k]
 
     @wp.func
     def turned(R: mat33, I: mat33):
@@ -157,12 +148,17 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
         moment = vec3(scalar(residual[0]), scalar(residual[1]), scalar(residual[2]))
         force = vec3(scalar(residual[3]), scalar(residual[4]), scalar(residual[5]))
         fw = apply(moments, products, aw) + wp.cross(mc, av) + wp.cross(Vw, hw) + wp.cross(Vv, hv)
-        d.composite[16 * b] = m
-        store3(d.composite, 16 * b + 1, mc)
-        store3(d.composite, 16 * b + 4, moments)
-        store3(d.composite, 16 * b + 7, products)
-        store3(d.composite, 16 * b + 10, fw + moment + wp.cross(p_B, force))
-        store3(d.composite, 16 * b + 13, m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force)
+        fw += moment + wp.cross(p_B, force)
+        fv = m * av - wp.cross(mc, aw) + wp.cross(Vw, hv) + force
+        row = Row()
+        row[0] = m
+        for k in range(3):
+            row[1 + k] = mc[k]
+            row[4 + k] = moments[k]
+            row[7 + k] = products[k]
+            row[10 + k] = fw[k]
+            row[13 + k] = fv[k]
+        d.composite[b] = row
 
     @wp.func
     def dynamics_by_lanes(
@@ -198,8 +194,7 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
                 b = layout.level_body[i]
                 child = layout.body_child[b]
                 while child >= 0:
-                    for k in range(16):
-                        d.composite[16 * b + k] = d.composite[16 * b + k] + d.composite[16 * child + k]
+                    d.composite[b] = d.composite[b] + d.composite[child]
                     child = layout.body_sibling[child]
                 i += wp.block_dim()
             barrier()
@@ -210,14 +205,17 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
             dof = layout.dof_newton[e]
             sw = d.Sw[e]
             sv = d.Sv[e]
-            mc = load3(d.composite, 16 * b + 1)
-            Fw = apply(load3(d.composite, 16 * b + 4), load3(d.composite, 16 * b + 7), sw) + wp.cross(mc, sv)
-            Fv = d.composite[16 * b] * sv - wp.cross(mc, sw)
+            row = d.composite[b]
+            mc = vec3(row[1], row[2], row[3])
+            moments = vec3(row[4], row[5], row[6])
+            products = vec3(row[7], row[8], row[9])
+            Fw = apply(moments, products, sw) + wp.cross(mc, sv)
+            Fv = row[0] * sv - wp.cross(mc, sw)
             parameter = layout.dof_parameter[e]
             damping = scalar(damping_in[parameter])
             d.diagonal[e] = scalar(armature_in[parameter]) + h * damping
             store_force(d.column_force, start, end - start, e, Fw, Fv)
-            bias = wp.dot(sw, load3(d.composite, 16 * b + 10)) + wp.dot(sv, load3(d.composite, 16 * b + 13))
+            bias = wp.dot(sw, vec3(row[10], row[11], row[12])) + wp.dot(sv, vec3(row[13], row[14], row[15]))
             impulse = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
             d.impulse[e] = impulse
             e += wp.block_dim()
@@ -348,7 +346,6 @@ class SapFreeMotion:
         counts["mark"] = sizes.world_count
         scratch = Scratch(self.layout, sizes, model.device)
         room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
-        room["16 * body"] = 16 * (scratch.body_count + PADDING)
         counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():
             if isinstance(variable.type, wp.array):

@@ -31,12 +31,35 @@ def make_advance_joint() -> Any:
     def turn(q: wp.quatd, w: wp.vec3d, h: F, mode: int) -> wp.quatd:
         """Rotation q after turning with angular velocity w, given in the axes q maps to."""
         if mode == MIDPOINT:
-            speed = wp.length(w)
-            if speed * h <= F(0.0):
+            half = F(0.5) * h
+            x = half * half * wp.dot(w, w)  # square of half the angle
+            if x <= F(0.0):
                 return q
-            half = F(0.5) * h * speed
-            s = wp.sin(half) / speed
-            r = wp.quatd(w[0] * s, w[1] * s, w[2] * s, wp.cos(half)) * q
+            s = half
+            c = F(1.0)
+            if x < F(0.0625):
+                # the series of sin(a) / a and cos(a); what is left out is less than 1e-17
+                s *= F(1.0) - x * (
+                    F(1.0 / 6.0)
+                    - x * (F(1.0 / 120.0) - x * (F(1.0 / 5040.0) - x * (F(1.0 / 362880.0) - x * F(1.0 / 39916800.0))))
+                )
+                c -= x * (
+                    F(0.5)
+                    - x
+                    * (
+                        F(1.0 / 24.0)
+                        - x
+                        * (
+                            F(1.0 / 720.0)
+                            - x * (F(1.0 / 40320.0) - x * (F(1.0 / 3628800.0) - x * F(1.0 / 479001600.0)))
+                        )
+                    )
+                )
+            else:
+                angle = wp.sqrt(x)
+                s *= wp.sin(angle) / angle
+                c = wp.cos(angle)
+            r = wp.quatd(w[0] * s, w[1] * s, w[2] * s, c) * q
             return r * (F(1.5) - F(0.5) * wp.dot(r, r))  # a product of unit quaternions, up to round-off
         rate = wp.quatd(w[0], w[1], w[2], F(0.0)) * q
         return wp.normalize(q + rate * (F(0.5) * h))

@@ -11,7 +11,7 @@ import warp as wp
 from ..precision import Types
 from .block import barrier, lane
 from .free_motion import make_free_motion_data
-from .kinematics import AT_M, AT_PARENT, BALL, UNTURNED_F, make_kinematics, make_link
+from .kinematics import AT_M, AT_PARENT, BALL, UNTURNED_F, UNTURNED_M, make_kinematics, make_link
 from .layout import Layout
 from .wide import make_wide_placement
 
@@ -23,7 +23,7 @@ def make_placement(pose: Types, types: Types, native: bool = True) -> SimpleName
     Link = make_link(pose)
     K = make_kinematics(pose)
     is_floating, joint_translation, joint_rotation = K.is_floating, K.joint_translation, K.joint_rotation
-    rotate, rotation_matrix, body_rotation = K.rotate, K.rotation_matrix, K.body_rotation
+    rotate, rotation_matrix, body_rotation, load_quat = K.rotate, K.rotation_matrix, K.body_rotation, K.load_quat
     carried = make_wide_placement(pose, types, Layout, Link, Data, native)
     scalar, vec3 = types.scalar, types.vec3
     pose_vec3 = pose.vec3
@@ -66,6 +66,45 @@ def make_placement(pose: Types, types: Types, native: bool = True) -> SimpleName
                 i += 1
 
     @wp.func
+    def place_floating_root(
+        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), d: wp.ref[Data], b: int, q: wp.array(dtype=wp.float64)
+    ):
+        """The same as `place_body` for a root that floats: its origin is o, and nothing carries it."""
+        e = link.dof
+        turned = (link.simple & UNTURNED_F) == 0
+        r_WB = load_quat(q, link.q_start + 3)
+        if turned:
+            r_WB = link.r_PF * r_WB
+        if turned or (link.simple & UNTURNED_M) == 0:
+            r_WB = body_rotation(link, r_WB)
+        arm = pose_vec3()
+        if (link.simple & AT_M) == 0:
+            arm = rotate(r_WB, link.p_BM)
+        d.origin[b] = root_origin(link, axis, arm, q)
+        d.p[b] = pose_vec3()
+        d.r[b] = r_WB
+        w = vec3(scalar(d.v0[e]), scalar(d.v0[e + 1]), scalar(d.v0[e + 2]))
+        u = vec3(scalar(d.v0[e + 3]), scalar(d.v0[e + 4]), scalar(d.v0[e + 5]))
+        for i in range(3):
+            a = vec3()
+            a[i] = scalar(1.0)
+            d.Sw[e + i] = a
+            d.Sv[e + i] = vec3()
+            d.Sw[e + 3 + i] = vec3()
+            d.Sv[e + 3 + i] = a
+        if turned:
+            for i in range(3):
+                a = cast(rotate(link.r_PF, pose_vec3(d.Sw[e + i])))
+                d.Sw[e + i] = a
+                d.Sv[e + 3 + i] = a
+            w = d.Sw[e] * w[0] + d.Sw[e + 1] * w[1] + d.Sw[e + 2] * w[2]
+            u = d.Sw[e] * u[0] + d.Sw[e + 1] * u[1] + d.Sw[e + 2] * u[2]
+        d.Vw[b] = w
+        d.Vv[b] = u
+        d.aw[b] = vec3()
+        d.av[b] = wp.cross(u, w)  # the angular columns pass through the origin, which moves
+
+    @wp.func
     def place_body(
         link: wp.ref[Link],
         axis: wp.array(dtype=pose_vec3),
@@ -77,6 +116,9 @@ def make_placement(pose: Types, types: Types, native: bool = True) -> SimpleName
         parent = link.parent
         kind = link.kind
         simple = link.simple
+        if parent < 0 and is_floating(kind):
+            place_floating_root(link, axis, d, b, q)
+            return
         e = link.dof
         Vw = vec3()
         Vv = vec3()

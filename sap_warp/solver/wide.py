@@ -86,7 +86,7 @@ _DYNAMICS = """
     const int bodies = last - first;
     const int dofs = end - start;
     if (dofs < 8) return 0;
-    T* rows = d.composite.data;
+    T* rows = (T*)d.composite.data;
     for (int b = first; b < last; b += 8) {
         const int at = bodies >= 8 && b + 8 > last ? last - 8 : b;
         PV l0[8], l1[8];
