@@ -1,8 +1,8 @@
 """Block primitives: lane, barrier, sums over a block, and the packed-row Cholesky factorization.
 
 One world is one block. On the CPU a block has one lane and every loop below is a plain serial loop; on CUDA (and in
-tests, on cooperative CPU fibers) the lanes of a block share the same loops. All native snippets that
-compute are in this file, and each has a plain Warp twin next to it that tests compare it with.
+tests, on cooperative CPU fibers) the lanes of a block share the same loops. Native snippets that compute are in this
+file, each with a plain Warp twin next to it that tests compare it with, and in `wide`.
 
 Packed rows: row ``i`` of a symmetric matrix holds the columns ``first[i] .. i`` at ``adr[i] ..``; what is left of
 ``first[i]`` is zero. A factor L with H = L L^T has the same pattern, and its diagonal is stored inverted.

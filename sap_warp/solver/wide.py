@@ -243,14 +243,22 @@ _CARRIED = """
     typedef long long B __attribute__((vector_size(64)));
     typedef P P4 __attribute__((vector_size(4 * sizeof(P))));
     typedef P Q4 __attribute__((vector_size(4 * sizeof(P)), aligned(sizeof(P)), may_alias));
-    P4 turns[most];  // rotation of each dof about its axis
-    P4 frames[most];  // what turns its axis to the world
-    P4 points[most];  // where the axis passes through, and 1 if the dof is linear
-    TV motion[most];  // velocity it gives to its body
-    auto quarters = [](const P4* r, PV* to) INLINE {  // eight records of four numbers by component
-        PV s[4];  // not of neighbours: what has just been stored is loaded in the same pieces
+    struct Joint {
+        P4 turn;  // rotation of the dof about its axis
+        P4 frame;  // what turns the axis to the world
+        P4 point;  // where the axis passes through, and 1 if the dof is linear
+    };
+    struct Pose { P4 r, p; };
+    struct Motion { TV velocity, acceleration; };
+    Joint joint[most];
+    TV motion[most];  // velocity that each dof gives to its body
+    Pose pose[most];  // of the bodies from the first one to the root
+    Motion moving[most];
+    auto quarters = [](const Joint* r, P4 Joint::*part, PV* to) INLINE {  // one part of eight joints by component
+        PV s[4];
         UNROLL
-        for (int k = 0; k < 4; ++k) s[k] = __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 4, 5, 6, 7);
+        for (int k = 0; k < 4; ++k)
+            s[k] = __builtin_shufflevector(r[k].*part, r[k + 4].*part, 0, 1, 2, 3, 4, 5, 6, 7);
         const PV a = __builtin_shufflevector(s[0], s[1], 0, 8, 2, 10, 4, 12, 6, 14);
         const PV b = __builtin_shufflevector(s[0], s[1], 1, 9, 3, 11, 5, 13, 7, 15);
         const PV c = __builtin_shufflevector(s[2], s[3], 0, 8, 2, 10, 4, 12, 6, 14);
@@ -309,14 +317,19 @@ _CARRIED = """
         const PV sp = __builtin_convertvector(s, PV);
         const PV cp = __builtin_convertvector(c, PV);
         const PV xs = unit[0] * sp, ys = unit[1] * sp, zs = unit[2] * sp;
-        const PV xy0 = __builtin_shufflevector(xs, ys, 0, 8, 1, 9, 2, 10, 3, 11);
-        const PV xy1 = __builtin_shufflevector(xs, ys, 4, 12, 5, 13, 6, 14, 7, 15);
-        const PV zc0 = __builtin_shufflevector(zs, cp, 0, 8, 1, 9, 2, 10, 3, 11);
-        const PV zc1 = __builtin_shufflevector(zs, cp, 4, 12, 5, 13, 6, 14, 7, 15);
-        *(PU*)(turns + at) = __builtin_shufflevector(xy0, zc0, 0, 1, 8, 9, 2, 3, 10, 11);
-        *(PU*)(turns + at + 2) = __builtin_shufflevector(xy0, zc0, 4, 5, 12, 13, 6, 7, 14, 15);
-        *(PU*)(turns + at + 4) = __builtin_shufflevector(xy1, zc1, 0, 1, 8, 9, 2, 3, 10, 11);
-        *(PU*)(turns + at + 6) = __builtin_shufflevector(xy1, zc1, 4, 5, 12, 13, 6, 7, 14, 15);
+        const PV xy0 = __builtin_shufflevector(xs, ys, 0, 8, 2, 10, 4, 12, 6, 14);
+        const PV xy1 = __builtin_shufflevector(xs, ys, 1, 9, 3, 11, 5, 13, 7, 15);
+        const PV zc0 = __builtin_shufflevector(zs, cp, 0, 8, 2, 10, 4, 12, 6, 14);
+        const PV zc1 = __builtin_shufflevector(zs, cp, 1, 9, 3, 11, 5, 13, 7, 15);
+        const PV turns[4] = {__builtin_shufflevector(xy0, zc0, 0, 1, 8, 9, 4, 5, 12, 13),
+            __builtin_shufflevector(xy1, zc1, 0, 1, 8, 9, 4, 5, 12, 13),
+            __builtin_shufflevector(xy0, zc0, 2, 3, 10, 11, 6, 7, 14, 15),
+            __builtin_shufflevector(xy1, zc1, 2, 3, 10, 11, 6, 7, 14, 15)};
+        UNROLL
+        for (int k = 0; k < 4; ++k) {
+            joint[at + k].turn = __builtin_shufflevector(turns[k], turns[k], 0, 1, 2, 3);
+            joint[at + k + 4].turn = __builtin_shufflevector(turns[k], turns[k], 4, 5, 6, 7);
+        }
     }
 
     auto product = [](P4 a, P4 b) INLINE {
@@ -335,14 +348,12 @@ _CARRIED = """
         const P4 u = r * __builtin_shufflevector(t, t, 1, 2, 0, 3) - r1 * t;
         return v + __builtin_shufflevector(r, r, 3, 3, 3, 3) * t + __builtin_shufflevector(u, u, 1, 2, 0, 3);
     };
-    P4 rotations[most], positions[most];  // of the bodies from the first one to the root
-    rotations[bodies] = *(const Q4*)(d.r.data + root);
     const auto& p_root = d.p.data[root];
-    positions[bodies] = P4{p_root[0], p_root[1], p_root[2], 0};
+    pose[bodies] = {*(const Q4*)(d.r.data + root), P4{p_root[0], p_root[1], p_root[2], 0}};
     for (int b = root - 1; b >= first; --b) {
         const auto& link = links.data[b];
-        const P4 r_P = rotations[link.parent - first];
-        P4 p_M = positions[link.parent - first];
+        const P4 r_P = pose[link.parent - first].r;
+        P4 p_M = pose[link.parent - first].p;
         P4 r = r_P;
         if (!(link.simple & AT_PARENT_FLAG)) p_M += rotate(r_P, *(const Q4*)&link.p_PF);
         if (!(link.simple & UNTURNED_F_FLAG)) r = product(r, *(const Q4*)&link.r_PF);
@@ -356,15 +367,15 @@ _CARRIED = """
             p_M += rotate(r, along);
             p_M[3] = 1;
             for (; i < linear; ++i) {
-                frames[i] = r;
-                points[i] = p_M;
+                joint[i].frame = r;
+                joint[i].point = p_M;
             }
         }
         p_M[3] = 0;
         for (; i < end; ++i) {
-            frames[i] = r;
-            points[i] = p_M;
-            r = product(r, turns[i]);
+            joint[i].frame = r;
+            joint[i].point = p_M;
+            r = product(r, joint[i].turn);
         }
         if (!(link.simple & UNTURNED_M_FLAG)) r = product(r, *(const Q4*)&link.r_MB);
         P4 norm = r * r;
@@ -372,8 +383,7 @@ _CARRIED = """
         norm += __builtin_shufflevector(norm, norm, 2, 3, 0, 1);
         r *= P(1.5) - P(0.5) * norm;
         if (!(link.simple & AT_M_FLAG)) p_M -= rotate(r, *(const Q4*)&link.p_BM);
-        rotations[b - first] = r;
-        positions[b - first] = p_M;
+        pose[b - first] = {r, p_M};
         *(Q4*)(d.r.data + b) = r;
         __builtin_memcpy((void*)(d.p.data + b), &p_M, 3 * sizeof(P));
     }
@@ -381,8 +391,8 @@ _CARRIED = """
     for (int i = 0; i < dofs; i += 8) {
         const int at = i + 8 > dofs ? dofs - 8 : i;
         PV o[4], unit[3], u[4];
-        quarters(points + at, o);
-        quarters(frames + at, u);
+        quarters(joint + at, &Joint::point, o);
+        quarters(joint + at, &Joint::frame, u);
         const PU* a = (const PU*)(axis.data + dof + at);
         thirds(PV(a[0]), PV(a[1]), PV(a[2]), unit);
         PV t0 = u[1] * unit[2] - u[2] * unit[1];
@@ -421,14 +431,12 @@ _CARRIED = """
         for (int k = 0; k < 8; ++k) motion[at + k] = S[k];
     }
 
-    TV velocity[most], acceleration[most];  // of the bodies from the first one to the root
     auto six = [](const auto& w, const auto& v) INLINE { return TV{w[0], w[1], w[2], v[0], v[1], v[2], 0, 0}; };
-    velocity[bodies] = six(d.Vw.data[root], d.Vv.data[root]);
-    acceleration[bodies] = six(d.aw.data[root], d.av.data[root]);
+    moving[bodies] = {six(d.Vw.data[root], d.Vv.data[root]), six(d.aw.data[root], d.av.data[root])};
     for (int k = bodies - 1; k >= 0; --k) {
         const auto& link = links.data[first + k];
-        TV V = velocity[link.parent - first];
-        TV A = acceleration[link.parent - first];
+        TV V = moving[link.parent - first].velocity;
+        TV A = moving[link.parent - first].acceleration;
         TV turned = {}, moved = {};  // sums of cross products, components z, x, y
         int i = link.dof - dof;
         for (const int end = i + link.dof_count; i < end; ++i) {
@@ -444,8 +452,7 @@ _CARRIED = """
         }
         turned += moved;
         A += __builtin_shufflevector(turned, turned, 1, 2, 0, 4, 5, 3, 6, 6);
-        velocity[k] = V;
-        acceleration[k] = A;
+        moving[k] = {V, A};
         auto store_six = [](void* w, void* v, const TV& x) INLINE {
             const TV high = __builtin_shufflevector(x, x, 3, 4, 5, 6, -1, -1, -1, -1);
             __builtin_memcpy(w, &x, 3 * sizeof(T));
