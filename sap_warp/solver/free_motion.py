@@ -32,7 +32,7 @@ from .wide import make_wide_dynamics
 
 NOT_FINITE = wp.constant(1)
 """Mark of a world with a coordinate that is not finite."""
-NOT_POSITIVE = wp.constant(4)
+NOT_POSITIVE = wp.constant(8)
 """Mark of a world with a diagonal entry of A that is not positive."""
 
 
