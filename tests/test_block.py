@@ -28,6 +28,7 @@ from sap_warp.solver.free_motion import make_free_motion_kernel
 from sap_warp.solver.kernel import solver_kernel
 from sap_warp.solver.kinematics import make_pack_kernel
 from sap_warp.solver.layout import build_layout
+from sap_warp.solver.mobility import make_mobility
 from sap_warp.solver.passage import make_passage_kernel
 
 ARCHITECTURES = (90,)
@@ -352,6 +353,7 @@ def modules():
         "passage, fp32 state": make_passage_kernel(FP32, FP32, FP32),
         "passage, fp64 state": make_passage_kernel(FP64, FP64, FP64),
         "pack links": make_pack_kernel(FP64),
+        "pack mobility": make_mobility(FP64).pack_mobility,
         "free motion, fp32": make_free_motion_kernel(FP32, FP32),
         "free motion, fp64": make_free_motion_kernel(FP64, FP64),
         "bin contacts": make_bin_kernel(FP32),

@@ -39,13 +39,22 @@ class Case:
     """One random model of several worlds: oracle and subject read the same values."""
 
     def __init__(
-        self, seed, worlds=3, contacts=6, weight="diag_delassus", point="contact_midpoint", shape=None, **options
+        self,
+        seed,
+        worlds=3,
+        contacts=6,
+        weight="diag_delassus",
+        point="contact_midpoint",
+        overrides=True,
+        shape=None,
+        **options,
     ):
         rng = np.random.default_rng(seed)
         self.model = random_model(rng, worlds, exact=True, **(shape or {}))
         self.q, self.qd = random_state(rng, self.model, exact=True)
         records = [
-            random_contacts(rng, self.model, w, contacts, self.q, exact=True, overrides=True) for w in range(worlds)
+            random_contacts(rng, self.model, w, contacts, self.q, exact=True, overrides=overrides)
+            for w in range(worlds)
         ]
         controls = random_controls(rng, self.model)
         settings = OracleOptions(weight, point, contact_tau_d=0.01)
@@ -128,21 +137,42 @@ def test_dynamics_matrix_and_free_velocity_match_the_oracle(seed):
         assert_close(v_star[case.dofs(w)], world.v_star, 1e-10, f"v* of world {w}")
 
 
+@pytest.mark.parametrize("overrides", [True, False])
 @pytest.mark.parametrize(("weight", "point"), MODES)
-def test_contact_rows_match_the_oracle(weight, point):
+def test_contact_rows_match_the_oracle(weight, point, overrides):
     """Gap, weight, regularization and Jacobian of every contact agree in every weight and point mode."""
-    case = Case(7, contacts=8, weight=weight, point=point).step()
+    case = Case(7, contacts=8, weight=weight, point=point, overrides=overrides).step()
     data, capacity = case.solver.contact_jacobian.data, case.solver.contact_jacobian.capacity
     for w, world in enumerate(case.oracle):
         rows = np.arange(w * capacity, w * capacity + int(data.count.numpy()[w]))
         contact = data.source.numpy()[rows] >= 0  # the others are bounds of distance joints
         assert contact.sum() == world.nc
         expected = {"phi0": world.phi0, "weight": world.w, "Rt": world.Rt, "Rn": world.Rn, "mu": world.mu}
+        expected["vhat"] = world.vhat_n
         for name, theirs in expected.items():
             assert_close(getattr(data, name).numpy()[rows[contact]], theirs, 1e-9, f"{name} of world {w}")
         J = case.solver.contact_jacobian.dense(w)[contact]
         in_world_axes = np.einsum("cij,cjk->cik", world.R_WC, world.J.reshape(world.nc, 3, -1))
         assert_close(J, in_world_axes, 1e-11, f"J of world {w}")
+
+
+def test_tables_follow_contacts_that_come_and_go():
+    """Contacts between moving bodies widen rows of the Hessian; without contacts the rows are narrow again."""
+    case = Case(3).step()
+    data, layout = case.solver.contact_jacobian.data, case.solver.layout
+    free = case.solver.sizes.free_dof_count
+    with_contacts = [data.hessian_first.numpy(), data.hessian_entry.numpy(), case.solver.contact_solve.velocity.numpy()]
+    assert data.coupled.numpy().any() and data.body_active.numpy().any()
+    assert (with_contacts[0][:free] < layout.dof_reach.numpy()).any()
+    touching, case.contacts = case.contacts, None
+    case.step()
+    np.testing.assert_array_equal(data.hessian_first.numpy()[:free], layout.dof_reach.numpy())
+    np.testing.assert_array_equal(data.coupled.numpy(), layout.world_coupled.numpy())
+    case.contacts = touching
+    case.step()
+    again = [data.hessian_first.numpy(), data.hessian_entry.numpy(), case.solver.contact_solve.velocity.numpy()]
+    for before, after in zip(with_contacts, again, strict=True):
+        np.testing.assert_array_equal(after, before)
 
 
 @pytest.mark.parametrize("seed", range(8))

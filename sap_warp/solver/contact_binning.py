@@ -17,35 +17,51 @@ from .kinematics import make_kinematics
 from .layout import Layout
 
 
+@wp.struct
+class Bins:
+    """Which contacts each world holds."""
+
+    capacity: int  # contacts that one world can hold
+    found: wp.array(dtype=wp.int32)  # how many there are, by world
+    slot: wp.array(dtype=wp.int32)  # which of them were kept, ``capacity`` entries for each world
+
+
 @functools.cache
 def make_bin_kernel(state: Types):
     """The kernel for states of one precision: ``threads`` threads stride over the contacts there are."""
     to_vec3_64 = make_kinematics(FP64).to_vec3
-    flat_layout, flat_input = make_flat(Layout), make_flat(ContactInput)
+    flat_layout, flat_input, flat_bins = make_flat(Layout), make_flat(ContactInput), make_flat(Bins)
 
     @wp.func
     def world_point(
-        c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), shape: int, point: wp.vec3f
+        layout: wp.ref[Layout],
+        c: wp.ref[ContactInput],
+        body_q: wp.array(dtype=state.transform),
+        shape: int,
+        point: wp.vec3f,
     ) -> wp.vec3d:
         x = to_vec3_64(point)
-        if shape >= 0:
-            body = c.shape_body[shape]
-            if body >= 0:
-                p = wp.transform_get_translation(body_q[body])
-                r = wp.transform_get_rotation(body_q[body])
-                q = wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3]))
-                x = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + wp.quat_rotate(q, x)
+        b = c.shape_owner[shape + 1].body
+        if b >= 0:
+            body = layout.body_newton[b]
+            p = wp.transform_get_translation(body_q[body])
+            r = wp.transform_get_rotation(body_q[body])
+            q = wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3]))
+            x = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + wp.quat_rotate(q, x)
         return x
 
     @wp.func
-    def gap(c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int) -> wp.float64:
+    def gap(
+        layout: wp.ref[Layout], c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int
+    ) -> wp.float64:
         """phi0 of a contact [m]."""
-        x0 = world_point(c, body_q, c.shape0[i], c.point0[i])
-        x1 = world_point(c, body_q, c.shape1[i], c.point1[i])
+        x0 = world_point(layout, c, body_q, c.shape0[i], c.point0[i])
+        x1 = world_point(layout, c, body_q, c.shape1[i], c.point1[i])
         return wp.dot(to_vec3_64(c.normal[i]), x1 - x0) - wp.float64(c.margin0[i]) - wp.float64(c.margin1[i])
 
     @wp.func
     def displace_shallowest(
+        layout: wp.ref[Layout],
         c: wp.ref[ContactInput],
         body_q: wp.array(dtype=state.transform),
         i: int,
@@ -54,29 +70,18 @@ def make_bin_kernel(state: Types):
         slot_out: wp.array(dtype=wp.int32),
     ):
         """Give contact i the slot of the shallowest contact of a full world, if i is deeper."""
-        widest = gap(c, body_q, i)
+        widest = gap(layout, c, body_q, i)
         place = int(-1)
         slot_end = first + capacity
         slot = int(first)
         while slot < slot_end:
-            other = gap(c, body_q, slot_out[slot])
+            other = gap(layout, c, body_q, slot_out[slot])
             if other > widest:
                 widest = other
                 place = slot
             slot += 1
         if place >= 0:
             slot_out[place] = i
-
-    @wp.func
-    def world_of(layout: wp.ref[Layout], c: wp.ref[ContactInput], shape: int) -> int:
-        """World of the moving body that a shape belongs to, or -1."""
-        if shape < 0:
-            return -1
-        body = c.shape_body[shape]
-        if body < 0:
-            return -1
-        b = layout.newton_body[body]
-        return wp.where(layout.body_chain[b] >= 0, layout.body_world[b], -1)
 
     @wp.func
     def bin_share(
@@ -86,25 +91,26 @@ def make_bin_kernel(state: Types):
         thread: int,
         threads: int,
         contact_max: int,
-        found_out: wp.array(dtype=wp.int32),
-        slot_out: wp.array(dtype=wp.int32),
+        bins_in: wp.array(dtype=Bins),
     ):
         """One thread's share of the contacts."""
         layout = layout_in[0]
         c = contacts_in[0]
         flat_layout(layout)
         flat_input(c)
-        capacity = slot_out.shape[0] // found_out.shape[0]
+        bins = bins_in[0]
+        flat_bins(bins)
+        capacity = bins.capacity
         i_end = wp.min(c.count[0], contact_max)
         i = int(thread)
         while i < i_end:
-            world = wp.max(world_of(layout, c, c.shape0[i]), world_of(layout, c, c.shape1[i]))
+            world = wp.max(c.shape_owner[c.shape0[i] + 1].world, c.shape_owner[c.shape1[i] + 1].world)
             if world >= 0:
-                slot = wp.atomic_add(found_out, world, 1)
+                slot = wp.atomic_add(bins.found, world, 1)
                 if slot < capacity:
-                    slot_out[world * capacity + slot] = i
+                    bins.slot[world * capacity + slot] = i
                 elif threads == 1:
-                    displace_shallowest(c, body_q, i, world * capacity, capacity, slot_out)
+                    displace_shallowest(layout, c, body_q, i, world * capacity, capacity, bins.slot)
             i += threads
 
     @solver_kernel
@@ -114,9 +120,8 @@ def make_bin_kernel(state: Types):
         body_q: wp.array(dtype=state.transform),
         contact_max: int,
         threads: int,
-        found_out: wp.array(dtype=wp.int32),
-        slot_out: wp.array(dtype=wp.int32),
+        bins: wp.array(dtype=Bins),
     ):
-        bin_share(layout, contacts, body_q, wp.tid(), threads, contact_max, found_out, slot_out)
+        bin_share(layout, contacts, body_q, wp.tid(), threads, contact_max, bins)
 
     return bin_contacts

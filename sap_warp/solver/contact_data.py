@@ -41,7 +41,8 @@ def make_contact_data(types: Types):
         body_row: wp.array(dtype=wp.int32)
         body_active: wp.array(dtype=wp.int32)  # 1 if the body's subtree has a contact
         # Hessian rows: like dof_first and dof_entry, widened by contacts between moving bodies
-        coupled: wp.array(dtype=wp.int32)  # by world: 1 if any row was widened
+        coupled: wp.array(dtype=wp.int32)  # by world: 1 if any row is wide
+        narrow: wp.array(dtype=wp.int32)  # by world: 1 if no contact widens the rows in the tables below
         hessian_first: wp.array(dtype=wp.int32)
         hessian_entry: wp.array(dtype=wp.int32)
 

@@ -1,10 +1,23 @@
 """What the contact stage reads: Newton's contacts and materials, joint parameters and targets, the contact options."""
 
+import math
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from .options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
+
+
+@wp.struct
+class ShapeOwner:
+    """What a shape belongs to, bodies in solver order."""
+
+    body: int  # -1 without one
+    moving: int  # the same, but -1 if it cannot move
+    root: int  # root of the body's tree
+    world: int  # of a body that can move, else -1
+    carried: int  # 1 if a kinematic root carries the body
 
 
 @wp.struct
@@ -27,7 +40,7 @@ class ContactInput:
     has_overrides: int
     surface_velocity: wp.array(dtype=wp.vec3f)  # of shape 1 relative to shape 0 [m/s, world], empty if there is none
     has_surface_velocity: int
-    shape_body: wp.array(dtype=wp.int32)
+    shape_owner: wp.array(dtype=ShapeOwner)  # entry shape + 1: a contact's shape may be -1, for none
     shape_ke: wp.array(dtype=wp.float32)
     shape_mu: wp.array(dtype=wp.float32)
     shape_tau: wp.array(dtype=wp.float32)
@@ -73,7 +86,7 @@ class ContactLaw:
 
     weight_mode: int
     point_mode: int
-    beta: wp.float64
+    near_rigid: wp.float64  # R_n is at least this times w: beta^2 / (4 pi^2)
     sigma: wp.float64
     tau_d: wp.float64
     fallback_mu: wp.float64
@@ -86,10 +99,29 @@ def contact_law(options: Any) -> Any:
     law: Any = ContactLaw()
     law.weight_mode = CONTACT_WEIGHT_MODES.index(options.contact_weight_mode)
     law.point_mode = CONTACT_POINT_MODES.index(options.contact_point_mode)
-    law.beta = options.contact_beta
+    law.near_rigid = options.contact_beta**2 / (4.0 * math.pi**2)
     law.sigma = options.contact_sigma
     law.tau_d = options.contact_tau_d
     law.fallback_mu = options.fallback_mu
     law.fallback_stiffness = options.fallback_stiffness
     law.enforce_speed = int(options.velocity_limit_mode == "enforce")
     return law
+
+
+def shape_owners(model: Any, layout: Any) -> wp.array:
+    """The table of `ContactInput.shape_owner`; shapes never change their body."""
+    record: Any = ShapeOwner
+    body = np.append(-1, model.shape_body.numpy())
+    found = body >= 0
+    b = layout.newton_body.numpy()[body[found]]
+    root = layout.body_root.numpy()[b]
+    moves = layout.body_chain.numpy()[b] >= 0
+    table = np.zeros(len(body), dtype=record.numpy_dtype())
+    for name in ("body", "moving", "root", "world"):
+        table[name] = -1
+    table["body"][found] = b
+    table["moving"][found] = np.where(moves, b, -1)
+    table["root"][found] = root
+    table["world"][found] = np.where(moves, layout.body_world.numpy()[b], -1)
+    table["carried"][found] = layout.body_prescribed.numpy()[root]
+    return wp.array(table, dtype=ShapeOwner, device=model.device)

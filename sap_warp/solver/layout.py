@@ -65,6 +65,8 @@ class Layout:
     dof_reach: wp.array(dtype=wp.int32)  # first column of the Hessian's row without contacts: constraints widen it
     world_coupled: wp.array(dtype=wp.int32)  # 1 if constraints couple dofs that are not above one another, [worlds]
 
+    term_dof: wp.array(dtype=wp.int32)  # dofs that may have terms, by world: those of floating joints never do
+    world_term: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
     distance_body: wp.array(dtype=wp.int32)  # bodies below distance joints, by world
     world_distance: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
 
@@ -167,6 +169,7 @@ class _Tables:
         )
         floating = np.isin(self.joint_type[owner], FLOATING_JOINTS)
         table["dof_parameter"] = self.joint_qd_start[owner] + np.where(floating, (within + 3) % 6, within)
+        table["term_dof"] = np.flatnonzero(~floating)
         scalar = np.isin(self.joint_type[owner], SCALAR_JOINTS)
         table["dof_coord"] = np.where(scalar, self.joint_q_start[owner] + within, -1)
         return table
@@ -179,6 +182,7 @@ class _Tables:
             "prescribed": np.array([len(w["prescribed_newton"]) for w in worlds]),
             "entry": np.array([int(w["entry_count"]) for w in worlds]),
             "level": np.array([len(w["level_start"]) - 1 for w in worlds]),
+            "term": np.array([len(w["term_dof"]) for w in worlds]),
             "distance": np.array([len(w["distance_body"]) for w in worlds]),
             "turning": np.array([len(w["turning_body"]) for w in worlds]),
         }
@@ -196,7 +200,7 @@ class _Tables:
             return np.concatenate(parts)
 
         prescribed = joined("body_prescribed", None)
-        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "distance", "turning")
+        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "term", "distance", "turning")
         arrays = {
             **{f"world_{name}": start[name] for name in names},
             "world_gravity": np.arange(len(worlds)),
@@ -224,6 +228,7 @@ class _Tables:
             "dof_entry": joined("dof_entry", "entry"),
             "dof_reach": joined("dof_first", "dof"),
             "world_coupled": np.zeros(len(worlds)),
+            "term_dof": joined("term_dof", "dof"),
             "distance_body": joined("distance_body", "body"),
             **_runs("coord", self.joint_q_start, joined("body_joint", None), sizes["body"]),
             **_runs("dof", self.joint_qd_start, joined("body_joint", None), sizes["body"]),

@@ -303,7 +303,7 @@ class SolverSAP(SolverBase):
         self.passage.parameters = self.contact_jacobian.parameters = refreshed
         self.links.refresh()
         self.passage.forget()
-        self.contact_jacobian.motors.refresh()
+        self.contact_jacobian.refresh()
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
 
