@@ -1,11 +1,11 @@
 # mypy: disable-error-code="valid-type"
-"""Contacts of spheres, capsules and boxes with the ground, found and written in one launch.
+"""Contacts of simple shapes with the ground, found and written in one launch.
 
 Newton's pipeline takes four launches for them: bounding boxes of all shapes, the pairs whose boxes overlap, the
 contacts of these pairs, which it moves to world frame and back, and on top of that comes the work of this package on
-the rows. Where all pairs of a model are of an infinite plane that stands still and a sphere, capsule or box, a single
-loop over the pairs does the same with a tenth of the instructions: the plane's normal is turned into the frame of the
-body, where the centres of spheres, the ends of capsules and the corners of boxes do not move.
+the rows. Where all pairs of a model are of an infinite plane that stands still and a sphere, capsule, box, cylinder or
+ellipsoid, a single loop over the pairs does the same with a tenth of the instructions: the plane's normal is turned
+into the frame of the body, where the centres of spheres, the ends of capsules and the corners of boxes do not move.
 
 The rows are Newton's: the same contacts in the same order, with numbers that differ by rounding. Used on the CPU; on
 CUDA one thread would be slow, and rows must be found by many.
@@ -29,11 +29,13 @@ from .selection import Selection, select_all
 SPHERE = wp.constant(int(newton.GeoType.SPHERE))
 CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
 BOX = wp.constant(int(newton.GeoType.BOX))
+CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
 
-_KINDS = [int(kind) for kind in (newton.GeoType.SPHERE, newton.GeoType.CAPSULE, newton.GeoType.BOX)]
-_MOST = {newton.GeoType.SPHERE: 1, newton.GeoType.CAPSULE: 2, newton.GeoType.BOX: 4}
-"""Contacts with a plane, where they are fewer than those of any pair."""
+_T = newton.GeoType
+_MOST = {_T.SPHERE: 1, _T.CAPSULE: 2, _T.BOX: 4, _T.CYLINDER: 4, _T.ELLIPSOID: 1}
+"""Kinds of shapes that `meet` knows, and the contacts they can have with a plane."""
+collide_plane_cylinder = newton.geometry.collide_plane_cylinder
 _MODEL_ARRAYS = (
     "body_flags",
     "shape_body",
@@ -188,6 +190,48 @@ def meet_box(
 
 
 @wp.func
+def meet_cylinder(
+    target: wp.ref[ContactRows],
+    rest: wp.ref[ContactRows],
+    places: wp.ref[Places],
+    g: wp.ref[Ground],
+    local: wp.transformf,
+    size: wp.vec3f,
+    margin: float,
+) -> None:
+    """Newton's points on the rims, in its order; some of them have directions that are fixed in world frame."""
+    turn = wp.transform_get_rotation(g.pose)
+    center = wp.transform_point(g.pose, wp.transform_get_translation(local))
+    axis = wp.quat_rotate(wp.transform_get_rotation(local), wp.vec3f(0.0, 0.0, 1.0))
+    depth, middle, _ = collide_plane_cylinder(g.normal, g.origin, center, wp.quat_rotate(turn, axis), size[0], size[1])
+    origin = wp.transform_get_translation(g.pose)
+    i = int(0)
+    while i < 4:
+        if depth[i] <= g.reach:  # places without a point have the largest number
+            point = wp.vec3f(middle[i, 0], middle[i, 1], middle[i, 2]) + (0.5 * depth[i]) * g.normal
+            add_row(target, rest, places, g, wp.quat_rotate_inv(turn, point - origin), margin)
+        i += 1
+
+
+@wp.func
+def meet_ellipsoid(
+    target: wp.ref[ContactRows],
+    rest: wp.ref[ContactRows],
+    places: wp.ref[Places],
+    g: wp.ref[Ground],
+    local: wp.transformf,
+    size: wp.vec3f,
+    height: float,
+    margin: float,
+) -> None:
+    """The lowest point."""
+    n = wp.quat_rotate_inv(wp.transform_get_rotation(local), g.body_normal)
+    lowest = -wp.cw_mul(wp.normalize(wp.cw_mul(n, size)), size)
+    if height + wp.dot(n, lowest) <= g.reach:
+        add_row(target, rest, places, g, wp.transform_point(local, lowest), margin)
+
+
+@wp.func
 def meet(
     target: wp.ref[ContactRows],
     rest: wp.ref[ContactRows],
@@ -204,10 +248,15 @@ def meet(
     center = wp.transform_get_translation(local)
     height = g.body_height + wp.dot(g.body_normal, center)
     separation = gap0 + p.shape_gap[g.shape] + g.margin0 + margin
-    if kind == BOX:
+    if kind != SPHERE and kind != CAPSULE:
         g.reach = separation
         if height - (size[0] + size[1] + size[2]) <= g.reach:
-            meet_box(target, rest, places, g, local, size, height, margin)
+            if kind == BOX:
+                meet_box(target, rest, places, g, local, size, height, margin)
+            elif kind == CYLINDER:
+                meet_cylinder(target, rest, places, g, local, size, margin)
+            else:
+                meet_ellipsoid(target, rest, places, g, local, size, height, margin)
     else:
         radius = size[0]
         g.reach = separation + radius
@@ -352,8 +401,18 @@ def ground_bound(model: newton.Model, pairs: np.ndarray) -> int:
     return int(most_contacts(model, pairs[~is_plane]).sum())
 
 
+def is_ground_pair(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
+    """Which of ``pairs`` are of an infinite plane that belongs to no body and a shape that `meet` knows."""
+    kind, size = model.shape_type.numpy(), model.shape_scale.numpy().reshape(-1, 3)
+    ground = (kind == int(_T.PLANE)) & (size[:, :2] == 0.0).all(axis=1) & (model.shape_body.numpy() < 0)
+    barrel = (kind == int(_T.CYLINDER)) & (size[:, 2] != 0.0)  # goes through Newton's general routine
+    simple = np.isin(kind, [int(known) for known in _MOST]) & ~barrel
+    first, second = pairs[:, 0], pairs[:, 1]
+    return (ground[first] & simple[second]) | (ground[second] & simple[first])
+
+
 class GroundContacts:
-    """Finds the contacts of a model whose pairs are all of a resting plane and a sphere, capsule or box."""
+    """Finds the contacts of a model whose pairs are all of a resting plane and a simple shape."""
 
     def __init__(self, model: newton.Model, pairs: np.ndarray, with_kinematic: bool):
         """Prepare the pairs of ``model``; ``suits`` must hold for them.
@@ -380,14 +439,7 @@ class GroundContacts:
         """Whether all of ``pairs`` are of the kinds that this class knows."""
         if not model.device.is_cpu or model.requires_grad or pairs is None or len(pairs) == 0:
             return False
-        kinds = model.shape_type.numpy()[pairs]
-        is_plane = kinds == int(newton.GeoType.PLANE)
-        if not (is_plane.sum(axis=1) == 1).all():
-            return False
-        planes = pairs[is_plane]
-        endless = (model.shape_scale.numpy().reshape(-1, 3)[planes, :2] == 0.0).all()
-        resting = (model.shape_body.numpy()[planes] < 0).all()
-        return bool(endless and resting and np.isin(kinds[~is_plane], _KINDS).all())
+        return bool(is_ground_pair(model, pairs).all())
 
     def most_contacts(self) -> np.ndarray:
         """Contacts that each pair can have."""
