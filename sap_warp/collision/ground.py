@@ -450,11 +450,16 @@ class GroundContacts:
         arrays = {name: getattr(self.model, name) for name in _MODEL_ARRAYS}
         return self._pairs.get({"plane": plane, "shape": shape, **arrays}, GroundPairs)
 
+    def table(self) -> tuple[wp.array, int]:
+        """All pairs as an argument of kernels, and how many there are."""
+        return self.pairs(self.plane, self.shape), self._count
+
     def find(self, body_q: wp.array, buffer: newton.Contacts, room: ContactRoom | None, record: wp.array) -> None:
         """Fill ``buffer`` and note the need in ``record``: one launch, no allocation."""
         target = self._rows.get(row_arrays(buffer), ContactRows)
         capacity = buffer.rigid_contact_max
-        inputs = [self.pairs(self.plane, self.shape), 0, self._count, body_q, self.with_kinematic, capacity]
+        pairs, count = self.table()
+        inputs = [pairs, 0, count, body_q, self.with_kinematic, capacity]
         if room is None:
             inputs += [capacity, 0, self.no_selection, target]
             outputs = [target, self.no_counts, record, self.no_counts]

@@ -18,6 +18,7 @@ from .cpu import UnpaddedLaunches
 from .finish import PassEnd
 from .ground import GroundContacts, ground_bound
 from .ground_parts import GroundParts
+from .mixed import MixedContacts
 from .model import SapCollisionModel, newton_model_of
 from .need import LAST, LAST_DROPPED, PEAK
 from .normals import Mending
@@ -90,7 +91,7 @@ class SapCollisionPipeline:
     """
 
     newton_pipeline: newton.CollisionPipeline
-    """The pipeline that does the work, unless `ground` knows all pairs of the model."""
+    """The pipeline that does the work, except for what `ground` and `mixed` can do instead of it."""
 
     unsupported_pairs: list[UnsupportedPair]
     """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
@@ -184,6 +185,10 @@ class SapCollisionPipeline:
         self._ground: GroundContacts | None = None
         if on_ground is not None:
             self._ground = GroundContacts(model, on_ground, self.newton_pipeline.include_static_kinematic_pairs)
+        self._mixed: MixedContacts | None = None
+        if plain and self._ground is None and listed is not None and MixedContacts.suits(self.newton_pipeline, listed):
+            counts = self._capacity.triangle_count, self._capacity.record
+            self._mixed = MixedContacts(self.newton_pipeline, listed, self._room, *counts)
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -227,6 +232,11 @@ class SapCollisionPipeline:
             if self._room is None:
                 set_dropped_by_world(buffer, None)
             self._ground.find(view.body_q, buffer, self._room, self._capacity.record)
+            return
+        if self._mixed is not None and buffer.rigid_contact_match_index is None:
+            if self._room is None:
+                set_dropped_by_world(buffer, None)
+            self._mixed.find(view, buffer)
             return
         written = buffer if self._room is None else self._room.contacts
         with self._launches:
