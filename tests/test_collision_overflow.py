@@ -183,7 +183,7 @@ def test_a_sufficient_buffer_costs_nothing(model, monkeypatch):
         launched.clear()
         pipeline.collide(state, contacts)
         last.append(launched[-1])
-    assert last == ["finish_pass", "finish_pass_and_select"]
+    assert last == ["finish_mixed", "finish_mixed_and_select"]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,8 @@ def test_rows_that_newton_reserved_and_did_not_write_are_none(deterministic, mon
     for i in range(2):
         add_ball(b, (0.5 * i, 1.0, 0.1), cfg=material(gap=0.01))
     model = b.finalize(device="cpu")
-    pipeline = SapCollisionPipeline(model, rigid_contact_max=6, deterministic=deterministic)
+    # an option of Newton's, so that it finds all contacts
+    pipeline = SapCollisionPipeline(model, rigid_contact_max=6, deterministic=deterministic, verify_buffers=False)
     contacts, state = pipeline.contacts(), model.state()
 
     def collide(*touching):
@@ -481,7 +482,8 @@ def test_expert_instances_launch_unpadded_and_are_given_back(model, broad_phase,
     assert isinstance(stage, BroadPhaseExplicit if broad_phase == "explicit" else BroadPhaseSAP)
     before = [dict(vars(part)) for part in (stage, narrow)]
     pipeline = SapCollisionPipeline(model, broad_phase=stage, narrow_phase=narrow, rigid_contact_max=WORLDS * SHARE)
-    reference = SapCollisionPipeline(model, broad_phase=broad_phase, rigid_contact_max=WORLDS * SHARE)
+    newtons = {"rigid_contact_max": WORLDS * SHARE, "verify_buffers": False}  # an option of its own: all its stages
+    reference = SapCollisionPipeline(model, broad_phase=broad_phase, **newtons)
     sizes, launch = [], wp.launch
 
     def spy(kernel, **options):

@@ -414,7 +414,8 @@ def contact_set(found):
 def test_broad_phases_give_the_same_contacts(rng):
     """Explicit, sap and nxn agree as sets on random piles, twenty poses of three worlds each."""
     model = pile(rng, worlds=3)
-    runs = {mode: SapCollisionPipeline(model, broad_phase=mode, rigid_contact_max=2000) for mode in MODES}
+    options = {"rigid_contact_max": 2000, "verify_buffers": False}  # an option of Newton's: nothing is found our way
+    runs = {mode: SapCollisionPipeline(model, broad_phase=mode, **options) for mode in MODES}
     buffers = {mode: pipeline.contacts() for mode, pipeline in runs.items()}
     state, seen = model.state(), 0
     for _ in range(20):
