@@ -31,6 +31,7 @@ collide_capsule_capsule = newton.geometry.collide_capsule_capsule
 class Touch:
     """One contact of two shapes, as Newton's closed forms give it."""
 
+    form: int
     shape0: int
     shape1: int
     normal: wp.vec3f  # from shape 0 to shape 1, in world frame
@@ -100,7 +101,10 @@ def write_touch(
     if s.body[a] >= 0:
         pose = body_q[s.body[a]]
         turn = wp.transform_get_rotation(pose)
-        rows.point0[i] = wp.quat_rotate_inv(turn, point0 - wp.transform_get_translation(pose))
+        if t.form == TWO_CAPSULES:
+            rows.point0[i] = wp.quat_rotate_inv(turn, point0 - wp.transform_get_translation(pose))
+        else:
+            rows.point0[i] = wp.transform_get_translation(s.local[a])  # the centre of a sphere does not move
         rows.offset0[i] = margin0 * wp.quat_rotate_inv(turn, n)
     else:
         rows.point0[i] = point0
@@ -108,7 +112,10 @@ def write_touch(
     if s.body[b] >= 0:
         pose = body_q[s.body[b]]
         turn = wp.transform_get_rotation(pose)
-        rows.point1[i] = wp.quat_rotate_inv(turn, point1 - wp.transform_get_translation(pose))
+        if t.form == TWO_SPHERES:
+            rows.point1[i] = wp.transform_get_translation(s.local[b])
+        else:
+            rows.point1[i] = wp.quat_rotate_inv(turn, point1 - wp.transform_get_translation(pose))
         rows.offset1[i] = -margin1 * wp.quat_rotate_inv(turn, n)
     else:
         rows.point1[i] = point1
@@ -153,6 +160,7 @@ def meet_closed(
 ) -> None:
     """Contacts of a pair that has a closed form; its shapes have been placed."""
     t = Touch()
+    t.form = form
     t.shape0 = a
     t.shape1 = b
     t.reach = s.margin[a] + s.margin[b] + (s.gap[a] + s.gap[b])
@@ -196,6 +204,29 @@ def meet_closed(
 
 
 @wp.func
+def largest(a: float, b: float, c: float) -> float:
+    """Of three numbers, in two instructions: `wp.max` also looks after numbers that are none."""
+    d = wp.where(a > b, a, b)
+    return wp.where(d > c, d, c)
+
+
+@wp.func
+def meets_fixture(s: wp.ref[Shapes], shape: int, cube: wp.vec4f, body_q: wp.array[wp.transformf], now: int) -> bool:
+    """Whether a cube meets the box around a shape of the world, which may be long and thin."""
+    box_shape(s, shape, body_q, now)
+    lower = s.lower[shape]
+    upper = s.upper[shape]
+    return (
+        lower[0] - cube[0] <= cube[3]
+        and cube[0] - upper[0] <= cube[3]
+        and lower[1] - cube[1] <= cube[3]
+        and cube[1] - upper[1] <= cube[3]
+        and lower[2] - cube[2] <= cube[3]
+        and cube[2] - upper[2] <= cube[3]
+    )
+
+
+@wp.func
 def meet_groups(
     g: wp.ref[Groups],
     s: wp.ref[Shapes],
@@ -216,14 +247,21 @@ def meet_groups(
     partner_end = g.partner_start[0]
     while i < group_count:
         c = g.cube[i]
+        x = c[0]
+        y = c[1]
+        z = c[2]
+        half = c[3]
         k = int(partner_end)
         partner_end = g.partner_start[i + 1]
         while k < partner_end:
-            o = g.cube[g.partner[k]]
-            apart = wp.max(wp.max(wp.abs(c[0] - o[0]), wp.abs(c[1] - o[1])), wp.abs(c[2] - o[2]))
-            if apart <= c[3] + o[3]:
+            partner = g.partner[k]
+            o = g.cube[partner]
+            if largest(wp.abs(x - o[0]), wp.abs(y - o[1]), wp.abs(z - o[2])) <= half + o[3]:
                 j = g.pair_start[k]
                 end = g.pair_start[k + 1]
+                if g.body[partner] < 0:
+                    if not meets_fixture(s, g.shape[g.shape_start[partner]], c, body_q, now):
+                        end = j
                 while j < end:
                     pair = g.pair[j]
                     a = pair[0]
