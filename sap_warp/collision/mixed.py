@@ -63,7 +63,7 @@ def meet_bodies(
     places = Places()
     places.capacity = capacity
     places.room = room
-    places.found = find_contacts(ground, ground_count, body_q, with_kinematic, capacity, room, rest_in, target_in)
+    places.found = find_contacts(ground, 0, ground_count, body_q, with_kinematic, capacity, room, rest_in, target_in)
     g = groups[0]
     s = shapes[0]
     target = target_in[0]
