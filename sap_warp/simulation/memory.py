@@ -29,6 +29,7 @@ def _find_arrays(roots: Iterable[Any]) -> list[wp.array]:
         seen.add(id(item))
         if isinstance(item, wp.array):
             found.append(item)
+            waiting.append(getattr(item, "_ref", None))  # what a slice was cut from, with what lies beyond it
         elif isinstance(item, Mapping):
             waiting.extend(item.values())
         elif isinstance(item, (list, tuple)):

@@ -509,7 +509,7 @@ class SapContactSolve:
         self._argument = StructArgument(self.data, device)
         newton_options, search_options = _iteration_options(options)
         first = self.layout.dof_first.numpy()
-        newton_options.widest = float((np.arange(len(first)) - first).max() + 1)
+        newton_options.widest = float((np.arange(len(first)) - first).max(initial=0) + 1)
         self._newton_options = StructArgument(newton_options, device)
         self._search_options = StructArgument(search_options, device)
         self._kernel = make_solve_kernel(free_motion.types, self.types, linear, free_motion.pose_types)

@@ -59,8 +59,7 @@ def make_advance_joint() -> Any:
                 angle = wp.sqrt(x)
                 s *= wp.sin(angle) / angle
                 c = wp.cos(angle)
-            r = wp.quatd(w[0] * s, w[1] * s, w[2] * s, c) * q
-            return r * (F(1.5) - F(0.5) * wp.dot(r, r))  # a product of unit quaternions, up to round-off
+            return wp.normalize(wp.quatd(w[0] * s, w[1] * s, w[2] * s, c) * q)
         rate = wp.quatd(w[0], w[1], w[2], F(0.0)) * q
         return wp.normalize(q + rate * (F(0.5) * h))
 
