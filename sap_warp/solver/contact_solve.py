@@ -21,7 +21,7 @@ import warp as wp
 
 from ..precision import TYPES, Types
 from .arguments import Scratch, StructArgument, make_flat, make_window
-from .block import barrier, lane, make_cholesky
+from .block import barrier, lane, make_cholesky, make_copy
 from .kernel import solver_kernel
 from .layout import Layout, LayoutSizes
 from .line_search import EXACT_ROOT, SearchOptions, make_line_search
@@ -74,7 +74,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     line_search = make_line_search(types, linear)
     Line, search, is_flat = line_search.Line, line_search.search, line_search.is_flat
     cholesky = make_cholesky(linear)
-    factor, solve = cholesky.factor, cholesky.solve
+    factor, solve, copy = cholesky.factor, cholesky.solve, make_copy(linear, dynamics)
     scalar, vec3, lscalar, dscalar = types.scalar, types.vec3, linear.scalar, dynamics.scalar
     flat_layout, flat_motion, flat_contacts = make_flat(Layout), make_flat(FreeMotion), make_flat(Contacts)
     flat_terms, flat_constraints, flat_solve = make_flat(Terms), make_flat(Rows), make_flat(Solve)
@@ -137,21 +137,45 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         mean = scalar(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
         return wp.abs(gain) < scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * mean
 
+    # the Hessian's room for A, by A's own addresses: its rows are not widened by contacts
+    @wp.func_native("s.A_factor = s.H; s.A_factor.data += shift;")
+    def overlay(s: wp.ref[Solve], shift: int): ...
+
     @wp.func
-    def copy_dynamics(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], e: int):
-        """Row e of A to where the Hessian's is."""
-        row = c.hessian_entry[e]
-        left = layout.dof_first[e] - c.hessian_first[e]
-        i = int(0)
-        while i < left:
-            s.H[row + i] = lscalar(0.0)
-            i += 1
-        entry = layout.dof_entry[e]
-        width = e - layout.dof_first[e] + 1
-        i = int(0)
-        while i < width:
-            s.H[row + left + i] = lscalar(d.A[entry + i])
-            i += 1
+    def find_v_star(
+        layout: wp.ref[Layout], d: wp.ref[FreeMotion], s: wp.ref[Solve], world: int, first: int, last: int
+    ) -> int:
+        """Solve A x = impulse for s.direction; 0 if A is not positive definite."""
+        entry = layout.world_entry[world]
+        copy(d.A, entry, s.A_factor, entry, layout.world_entry[world + 1] - entry)
+        e = int(first + lane())
+        while e < last:
+            s.direction[e] = lscalar(d.impulse[e])
+            e += wp.block_dim()
+        barrier()
+        ok = factor(
+            s.A_factor,
+            layout.dof_first,
+            layout.dof_entry,
+            layout.dof_above,
+            layout.dof_above_start,
+            first,
+            last - first,
+            0,
+        )
+        if ok != 0:
+            solve(
+                s.A_factor,
+                layout.dof_first,
+                layout.dof_entry,
+                layout.dof_above,
+                layout.dof_above_start,
+                first,
+                last - first,
+                0,
+                s.direction,
+            )
+        return ok
 
     @wp.func
     def solve_world(
@@ -189,6 +213,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             s.shared * world * c.capacity,
             s.shared * layout.world_hessian[world],
         )
+        overlay(s, layout.world_hessian[world] - layout.world_entry[world])
         flat_solve(s)
         first = layout.world_dof[world]
         last = layout.world_dof[world + 1]
@@ -229,6 +254,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         least = scalar(0.0)  # what stands for the momentum's cost at v0 as long as it is not known
         gain = scalar(0.0)  # by which the last step lowered the cost
         while task != END:
+            factored = int(0)
             if task == AIM:
                 norms = gradient(layout, d, c, t, k, s, world, h)
                 scale = wp.sqrt(wp.max(norms[1], norms[2]))
@@ -254,28 +280,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                         line.m0 = start[0] + rows_cost + least
                         line.cost = line.m0 + start[1]
                     hessian(layout, d, c, t, k, s, world, h)
-            elif task == ASK:
-                e = int(first + lane())
-                while e < last:
-                    copy_dynamics(layout, d, c, s, e)
-                    s.direction[e] = lscalar(d.impulse[e])
-                    e += wp.block_dim()
-                barrier()
-            factored = int(0)
-            if task == AIM or task == ASK:
-                coupled = c.coupled[world]
-                factored = factor(
-                    s.H,
-                    c.hessian_first,
-                    c.hessian_entry,
-                    layout.dof_above,
-                    layout.dof_above_start,
-                    first,
-                    count,
-                    coupled,
-                )
-                if factored != 0:
-                    solve(
+                    coupled = c.coupled[world]
+                    factored = factor(
                         s.H,
                         c.hessian_first,
                         c.hessian_entry,
@@ -284,13 +290,29 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                         first,
                         count,
                         coupled,
-                        s.direction,
                     )
-                elif task == AIM and known == 0:  # it may be A's fault
-                    asked_by = END
-                    task = ASK
-                else:
-                    state = wp.where(task == ASK, FREE_MOTION_FAILED, FACTORIZATION_FAILED)
+                    if factored != 0:
+                        solve(
+                            s.H,
+                            c.hessian_first,
+                            c.hessian_entry,
+                            layout.dof_above,
+                            layout.dof_above_start,
+                            first,
+                            count,
+                            coupled,
+                            s.direction,
+                        )
+                    elif known == 0:  # it may be A's fault
+                        asked_by = END
+                        task = ASK
+                    else:
+                        state = FACTORIZATION_FAILED
+                        task = END
+            elif task == ASK:
+                factored = find_v_star(layout, d, s, world, first, last)
+                if factored == 0:
+                    state = FREE_MOTION_FAILED
                     task = END
             if factored != 0 and task == AIM:
                 e = int(first + lane())
@@ -496,7 +518,7 @@ class SapContactSolve:
         counts = {"scratch": sizes.world_count * block_dim}
         counts |= {name: room[first] for name, first in SCRATCH}
         for name, variable in self.data._cls.vars.items():
-            if isinstance(variable.type, wp.array):
+            if isinstance(variable.type, wp.array) and name != "A_factor":
                 count = counts.get(name, sizes.dof_count)
                 setattr(self.data, name, wp.zeros(count, dtype=variable.type.dtype, device=device))
         self.data.shared = scratch.shared

@@ -8,6 +8,7 @@ kinematic bodies pass through unchanged, as Newton defines it: whoever prescribe
 """
 
 import functools
+import math
 from typing import Any
 
 import warp as wp
@@ -26,6 +27,9 @@ def make_advance_joint() -> Any:
     K = make_kinematics(FP64)
     is_floating, to_vec3, to_quat, load_quat = K.is_floating, K.to_vec3, K.to_quat, K.load_quat
     F = wp.float64
+    # constants of their own: a plain number in a kernel is rounded to fp32 first
+    S1, S2, S3, S4, S5 = (wp.constant(F(1.0 / math.factorial(k))) for k in (3, 5, 7, 9, 11))
+    C1, C2, C3, C4, C5, C6 = (wp.constant(F(1.0 / math.factorial(k))) for k in (2, 4, 6, 8, 10, 12))
 
     @wp.func
     def turn(q: wp.quatd, w: wp.vec3d, h: F, mode: int) -> wp.quatd:
@@ -39,22 +43,8 @@ def make_advance_joint() -> Any:
             c = F(1.0)
             if x < F(0.0625):
                 # the series of sin(a) / a and cos(a); what is left out is less than 1e-17
-                s *= F(1.0) - x * (
-                    F(1.0 / 6.0)
-                    - x * (F(1.0 / 120.0) - x * (F(1.0 / 5040.0) - x * (F(1.0 / 362880.0) - x * F(1.0 / 39916800.0))))
-                )
-                c -= x * (
-                    F(0.5)
-                    - x
-                    * (
-                        F(1.0 / 24.0)
-                        - x
-                        * (
-                            F(1.0 / 720.0)
-                            - x * (F(1.0 / 40320.0) - x * (F(1.0 / 3628800.0) - x * F(1.0 / 479001600.0)))
-                        )
-                    )
-                )
+                s *= F(1.0) - x * (S1 - x * (S2 - x * (S3 - x * (S4 - x * S5))))
+                c -= x * (C1 - x * (C2 - x * (C3 - x * (C4 - x * (C5 - x * C6)))))
             else:
                 angle = wp.sqrt(x)
                 s *= wp.sin(angle) / angle

@@ -51,6 +51,7 @@ def make_solve_data(types: Types, linear: Types):
         track: wp.array(dtype=Track)  # the row along the Newton direction
         # Hessian rows
         H: wp.array(dtype=linear.scalar)
+        A_factor: wp.array(dtype=linear.scalar)  # in the same memory, for a world that asks for v*
         column_force: wp.array(dtype=scalar)  # stiffness of the subtree times motion column, six runs for each world
         # by body, solver order
         Vw: wp.array(dtype=vec3)
