@@ -14,18 +14,6 @@ import warp as wp
 
 from ..solver.arguments import make_flat
 
-NEWTON, SPHERE_SPHERE, SPHERE_CAPSULE, SPHERE_CYLINDER, SPHERE_BOX, CAPSULE_CAPSULE = range(6)
-"""Who finds the contacts of a pair: Newton, or one of the closed forms in `closed_forms`."""
-
-_T = newton.GeoType
-_CLOSED_FORMS = {
-    (int(_T.SPHERE), int(_T.SPHERE)): SPHERE_SPHERE,
-    (int(_T.SPHERE), int(_T.CAPSULE)): SPHERE_CAPSULE,
-    (int(_T.SPHERE), int(_T.CYLINDER)): SPHERE_CYLINDER,
-    (int(_T.SPHERE), int(_T.BOX)): SPHERE_BOX,
-    (int(_T.CAPSULE), int(_T.CAPSULE)): CAPSULE_CAPSULE,
-}
-
 
 @wp.struct
 class Groups:
@@ -43,32 +31,13 @@ class Groups:
     partner: wp.array(dtype=wp.int32)
     pair_start: wp.array(dtype=wp.int32)  # of the pairs of shapes in two groups; one entry more than pairs of groups
     pair: wp.array(dtype=wp.vec2i)  # shapes, in the order of their kinds
-    form: wp.array(dtype=wp.int32)
 
 
 flat_groups = make_flat(Groups)
 
 
-def closed_forms(model: newton.Model, pairs: np.ndarray, plain: bool) -> np.ndarray:
-    """The closed form for each of ``pairs``, whose shapes are in the order of their kinds.
-
-    Args:
-        model: Whose shapes.
-        pairs: Shape [pair_count, 2].
-        plain: Whether Newton never sends such pairs another way.
-    """
-    forms = np.full(len(pairs), NEWTON, dtype=np.int32)
-    kinds = model.shape_type.numpy()[pairs]
-    if plain:
-        for (first, second), form in _CLOSED_FORMS.items():
-            forms[(kinds[:, 0] == first) & (kinds[:, 1] == second)] = form
-        barrel = model.shape_scale.numpy().reshape(-1, 3)[pairs[:, 1], 2] != 0.0
-        forms[(forms == SPHERE_CYLINDER) & barrel] = NEWTON
-    return forms
-
-
-def sort_pairs(model: newton.Model, pairs: np.ndarray, plain: bool) -> dict[str, wp.array]:
-    """The arrays of `Groups` for ``pairs``; ``plain`` as in `closed_forms`."""
+def sort_pairs(model: newton.Model, pairs: np.ndarray) -> dict[str, wp.array]:
+    """The arrays of `Groups` for ``pairs``."""
     kinds, bodies = model.shape_type.numpy(), model.shape_body.numpy()
     swapped = kinds[pairs[:, 0]] > kinds[pairs[:, 1]]
     pairs = np.where(swapped[:, None], pairs[:, ::-1], pairs)
@@ -82,7 +51,6 @@ def sort_pairs(model: newton.Model, pairs: np.ndarray, plain: bool) -> dict[str,
     ends = np.sort(group[pairs], axis=1)[:, ::-1]  # the later one first: it is never the world
     order = np.lexsort((np.arange(len(pairs)), ends[:, 1], ends[:, 0]))
     pairs, ends = pairs[order], ends[order]
-    forms = closed_forms(model, pairs, plain)
     group_pairs, first = np.unique(ends, axis=0, return_index=True)
     count = len(groups)
     arrays: dict[str, tuple[Any, Any]] = {
@@ -95,7 +63,6 @@ def sort_pairs(model: newton.Model, pairs: np.ndarray, plain: bool) -> dict[str,
         "partner": (group_pairs[:, 1], wp.int32),
         "pair_start": (np.append(first, len(pairs)), wp.int32),
         "pair": (pairs, wp.vec2i),
-        "form": (forms, wp.int32),
     }
     return {name: wp.array(values, dtype=dtype, device=model.device) for name, (values, dtype) in arrays.items()}
 

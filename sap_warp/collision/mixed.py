@@ -2,11 +2,11 @@
 """Contacts of all kinds of pairs on the CPU: the ground the short way, the rest by way of a broad phase of our own.
 
 Newton's pipeline places and bounds every shape of the model, visual ones too, and compares shapes pair by pair. Here
-one launch finds the contacts with the ground (`ground`), compares bodies before shapes (`groups`), finds the contacts
-that have a closed form (`nearby`), and lists the other pairs whose boxes overlap, placing only their shapes. Newton's
-narrow phase takes it from there; it has nothing to do if nothing is near. A last launch does what `finish` does.
+one launch finds the contacts with the ground (`ground`), compares bodies before shapes (`groups`), and lists the pairs
+whose boxes overlap (`nearby`), placing only their shapes. Newton's narrow phase takes it from there; it has nothing to
+do if nothing is near. A last launch does what `finish` does.
 
-Contacts are those of Newton's pipeline, in another order: first ours, then those of Newton's narrow phase.
+Contacts are those of Newton's pipeline, in another order: first the ground's, then those of Newton's narrow phase.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ import warp as wp
 
 from ..solver.arguments import StructCache
 from .bounds import KNOWN_KINDS, Shapes, flat_shapes
-from .ground import GroundContacts, GroundPairs, Places, find_contacts, is_ground_pair
-from .groups import NEWTON, Groups, flat_groups, sort_pairs
+from .ground import GroundContacts, GroundPairs, find_contacts, is_ground_pair
+from .groups import Groups, flat_groups, sort_pairs
 from .nearby import meet_groups
 from .need import note_contacts, note_stages
 from .normals import LAST_ROWS, Mending, ShapePoses, mend_rows
@@ -60,23 +60,16 @@ def meet_bodies(
     while last < room:
         rest_in[0].tids[last] = -1  # `mend_rows` tells by it what Newton left unwritten
         last += 1
-    places = Places()
-    places.capacity = capacity
-    places.room = room
-    places.found = find_contacts(ground, 0, ground_count, body_q, with_kinematic, capacity, room, rest_in, target_in)
+    found = find_contacts(ground, 0, ground_count, body_q, with_kinematic, capacity, room, rest_in, target_in)
     g = groups[0]
     s = shapes[0]
-    target = target_in[0]
     rest = rest_in[0]
-    places.overrides = wp.where(target.stiffness.shape[0] > 0, 1, 0)
-    places.rest_overrides = wp.where(rest.stiffness.shape[0] > 0, 1, 0)
     flat_groups(g)
     flat_shapes(s)
-    flat_rows(target)
     flat_rows(rest)
-    candidate_count[0] = meet_groups(g, s, group_count, body_q, with_kinematic, now, places, target, rest, candidate)
-    tally[OWN] = places.found
-    rest.counters[0] = places.found
+    candidate_count[0] = meet_groups(g, s, group_count, body_q, with_kinematic, now, candidate)
+    tally[OWN] = found
+    rest.counters[0] = found
     rest.counters[1] = 0
     rest.counters[2] = 0
 
@@ -182,8 +175,7 @@ class MixedContacts:
         self._ground = GroundContacts(model, pairs[ground], self._with_kinematic)
         bodies = model.shape_body.numpy()[pairs]
         may_meet = (bodies >= 0).any(axis=1) & (bodies[:, 0] != bodies[:, 1])
-        self._groups = sort_pairs(model, pairs[~ground & may_meet], _has_plain_primitives(pipeline))
-        self._asks_newton = bool((self._groups["form"].numpy() == NEWTON).any())
+        self._groups = sort_pairs(model, pairs[~ground & may_meet])
         self._mending = Mending(model, pipeline.geom_transform)
         self._counts = [pipeline.broad_phase_pair_count, triangle_count]
         self._stamps = {name: wp.zeros(model.shape_count, dtype=wp.int32, device=device) for name in ("posed", "boxed")}
@@ -205,13 +197,10 @@ class MixedContacts:
     def find(self, view: SapCollisionState, buffer: newton.Contacts) -> None:
         """Fill ``buffer`` and note the need."""
         written = buffer if self._room is None else self._room.contacts
-        if buffer.clear_buffers and not (self._asks_newton and written is buffer):
+        if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
-        if self._asks_newton:
-            with self._as_broad_phase(lambda: self._search(view.body_q, buffer, written)):
-                self._pipeline.collide(view, written)
-        else:
-            self._search(view.body_q, buffer, written)
+        with self._as_broad_phase(lambda: self._search(view.body_q, buffer, written)):
+            self._pipeline.collide(view, written)
         self._finish(view.body_q, buffer)
 
     @contextmanager
@@ -274,11 +263,3 @@ class MixedContacts:
     def _launch(self, kernel: Any, inputs: list[Any], outputs: list[Any]) -> None:
         device = self._record.device
         wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
-
-
-def _has_plain_primitives(pipeline: newton.CollisionPipeline) -> bool:
-    """Whether Newton's closed forms are for all pairs of their kinds: shapes with distance fields may go elsewhere."""
-    if pipeline.narrow_phase.shape_pairs_mesh_mesh is None:
-        return True
-    fields = getattr(pipeline.model, "_shape_sdf_index", None)
-    return fields is not None and bool((fields.numpy() < 0).all())
