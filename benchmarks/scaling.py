@@ -33,6 +33,10 @@ SETTLING = 1.0
 """[s]"""
 
 
+LEAST_STEPS = 32
+"""Of one timed call, however many worlds there are: a call begins and ends with all of them together."""
+
+
 def make_ball_plate(count: int) -> Callable[[Any], None]:
     """One free plate that stands on ``count`` small balls: so many contacts on one body."""
 
@@ -95,7 +99,7 @@ def time_all(sims: dict[int, Simulation], repeats: int, seconds: float) -> dict[
     for size, sim in sims.items():
         start = time.process_time()
         sim.step(4)
-        steps[size] = int(np.clip(seconds / max((time.process_time() - start) / 4, 1e-6), 2, 4000))
+        steps[size] = int(np.clip(seconds / max((time.process_time() - start) / 4, 1e-6), LEAST_STEPS, 4000))
     for _ in range(repeats):
         for size, sim in sims.items():
             start = time.process_time()
