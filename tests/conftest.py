@@ -12,8 +12,9 @@ wp.config.log_level = wp.LOG_WARNING
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """A generator seeded by the test's own id: the same numbers in any order and on any worker."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+    """A generator seeded by the test's name: the same numbers in any order, on any worker and in any file."""
+    name = request.node.nodeid.partition("::")[2]
+    return np.random.default_rng(zlib.crc32(name.encode()))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-HOW = "write them anew: python tests/test_docs.py"
+HOW = "write them anew: python -m tests.test_docs"
 
 
 def generated():

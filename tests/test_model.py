@@ -6,7 +6,6 @@ import newton
 import numpy as np
 import pytest
 import warp as wp
-from oracle import Contact, fill_newton_contacts
 
 from sap_warp import (
     SapControl,
@@ -17,6 +16,7 @@ from sap_warp import (
     sap_model_from_newton,
     sap_state_from_newton,
 )
+from tests.support.oracle import Contact, fill_newton_contacts
 
 UNIT = wp.mat33(np.eye(3))
 TAU = "sap:shape_material_tau"

@@ -10,7 +10,7 @@ Found by reading its routing and by trying every pairing on the CPU (newton 1.7)
 
 Unreliable, reported as a warning: an overlapping ellipsoid against another ellipsoid, a cylinder, box, cone, convex or
 triangle mesh loses its contact in 4 to 27 % of poses at a size of 0.2 m, and more often when smaller
-(`tests/test_collision_pairs.py`).
+(`tests/collision/test_pairs.py`).
 """
 
 from __future__ import annotations

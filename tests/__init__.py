@@ -1,0 +1,1 @@
+"""Tests of SAP Warp, in the folders of the package; what they share is in `tests.support`."""

@@ -1,0 +1,1 @@
+"""Tests of `sap_warp.collision`."""

@@ -1,0 +1,1 @@
+"""Tests of the command `sap-warp` and of its sub-commands."""

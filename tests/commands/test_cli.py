@@ -1,0 +1,222 @@
+"""The `sap-warp` command, the scenes it runs, and what its documentation says about presets and options."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sap_warp import SolveStatus, cli
+from sap_warp.commands import presets
+from sap_warp.commands.common import DEFAULT_SCENE
+from sap_warp.commands.run import verdict
+from sap_warp.compare import compare_presets
+from sap_warp.scene_files import scene_description, shipped_scenes
+from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.solver.options import OPTION_NAMES, PRESETS
+
+DOCS = Path(__file__).parents[2] / "docs"
+HEAVY_MODULES = {"newton", "warp", "numpy", "rich", "mujoco", "pxr"}
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error of the command, in this process."""
+    code = cli.main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def differing_options():
+    """Option -> value under each preset, for the options that are not the same under all of them."""
+    table = {f.name: [str(getattr(preset, f.name)) for preset in PRESETS.values()] for f in fields(PRESETS["drake"])}
+    return {name: row for name, row in table.items() if len(set(row)) > 1}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["run", "--help"], ["--version"], ["run", "no-such-scene"], ["explain", "no-such-scene", "a", "b"]],
+)
+def test_help_and_mistakes_need_no_large_library(arguments):
+    """What answers without simulating loads neither Newton nor Warp nor rich."""
+    code = f"import sys; from sap_warp.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert HEAVY_MODULES.isdisjoint(result.stderr.split())
+    if "--help" in arguments:
+        assert "run" in result.stdout
+
+
+def test_help_lists_the_scenes(capsys):
+    """`run --help` says which scenes there are and which one is the default."""
+    code, out, _ = run(capsys, "run", "--help")
+    assert code == 0
+    assert all(scene_description(file) in out for file in shipped_scenes().values())
+    assert f"default: {DEFAULT_SCENE}" in out
+
+
+def test_run_prints_a_summary(capsys):
+    """A short run ends with exit code 0 and a summary of what was simulated and how it went."""
+    code, out, _ = run(capsys, "run", "cube", "--num-worlds", "3", "--duration", "0.1", "--device", "cpu")
+    assert code == 0
+    summary = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in out.splitlines() if "  " in line)
+    assert summary["scene"] == "free_cube"
+    assert summary["worlds"] == "3"
+    assert summary["dofs per world"] == "6"
+    assert summary["steps"] == "20 (0.1 s simulated)"
+    assert summary["truncated contacts"] == "0"
+    assert summary["not converged"] == "0 of 60 world-steps"
+    assert summary["worlds at the end"] == "3 converged"
+    assert float(summary["world-steps per second"].replace(",", "")) > 0.0
+    for name in ("device", "solver", "time step", "compile and first steps", "elapsed", "realtime ratio"):
+        assert summary[name]
+    assert "Preparing kernels" in out  # the first time it takes long: say why
+    height = float(summary["final height of cube"].split()[0])
+    assert height == pytest.approx(0.3 - 0.5 * 9.81 * 0.1**2, abs=1e-3)  # still falling
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["run", "humanoyd"], "Did you mean 'humanoid'"),
+        (["run", "xyz"], "one of: "),
+        (["compare-presets", "cubes"], "Did you mean 'cube'"),
+        (["run", "cube", "--preset", "approx16"], "valid choices are approx32, approx64, drake"),
+        (["run", "cube", "--line-search", "wolfe"], "valid choices are monotone_decay"),
+        (["run", "cube", "--device", "cuda:99"], "no device 'cuda:99'"),
+        (["run", "cube", "--num-worlds", "0"], "whole number of at least 1"),
+        (["run", "cube", "--dt", "nan"], "positive number of seconds"),
+        (["run", "cube", "--duration", "-1"], "positive number of seconds"),
+        (["compare-presets", "cube", "--steps", "5", "--every", "6"], "nothing to compare"),
+        (["compare-presets", "cube", "--json", "no/such/folder/x.json"], "there is no folder"),
+        (["run", "--no-such-option"], "--no-such-option"),
+        ([], "COMMAND"),
+    ],
+)
+def test_mistakes_are_explained_in_one_line(capsys, arguments, message):
+    """A request that cannot be met gives exit code 2 and one line on standard error."""
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert out == ""
+
+
+def test_a_diverged_world_makes_the_command_fail(capsys):
+    """Worlds that did not survive are named, and the exit code says so."""
+    status = np.array([SolveStatus.CONVERGED, SolveStatus.DIVERGED, SolveStatus.ITERATION_LIMIT])
+    fake = SimpleNamespace(diverged=status == SolveStatus.DIVERGED)
+    assert verdict(fake) == 1
+    assert "1 of 3 worlds diverged: 1" in capsys.readouterr().err
+    fake.diverged = fake.diverged[[0, 2]]
+    assert verdict(fake) == 0
+
+
+def test_interrupt_is_quiet(capsys, monkeypatch):
+    """Ctrl-C ends the command without a traceback."""
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(presets, "run", interrupt)
+    code, _, err = run(capsys, "presets")
+    assert code == 130
+    assert err == "sap-warp: interrupted\n"
+
+
+def test_presets_prints_the_table_of_the_code(capsys):
+    """Every option is listed, with one column per preset where presets differ."""
+    code, out, _ = run(capsys, "presets")
+    assert code == 0
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
+    for name, values in differing_options().items():
+        assert rows[name] == values
+    assert set(OPTION_NAMES) <= set(rows)
+
+
+def test_compare_presets_separates_precision_from_model(tmp_path, capsys):
+    """On a tumbling cube both differences exist, and the contact model changes more than fp32 does."""
+    target = tmp_path / "result.json"
+    options = ("--steps", "120", "--every", "10", "--num-worlds", "2", "--device", "cpu", "--json", str(target))
+    code, out, _ = run(capsys, "compare-presets", "cube", *options)
+    assert code == 0
+    assert "Delta_precision" in out and "Delta_model" in out and "m/s" in out and "rad/s" in out
+    result = json.loads(target.read_text())
+    assert result["samples"] == 24
+    assert 0 < result["samples_with_contact"] <= 24
+    assert result["not_converged"] == 0
+    precision, model = result["precision"], result["model"]
+    assert 0.0 < precision["mean"] <= precision["max"] < 1e-3  # fp32 has 7 digits, the cube moves at some m/s
+    assert precision["mean"] < model["mean"] <= model["max"]
+    assert math.isfinite(model["max"])
+    assert len(model["rms_per_dof"]) == 6
+    total = np.sqrt(np.mean(np.square(model["rms_per_dof"])))
+    parts = np.sqrt(0.5 * (model["rms_linear"] ** 2 + model["rms_angular"] ** 2))
+    assert total == pytest.approx(parts)
+
+
+def test_compare_presets_leaves_the_model_alone_where_nothing_touches():
+    """Without contacts the drake preset has the same velocity as approx64: only contact modes differ."""
+    result = compare_presets("pendulum", steps=20, every=10, num_worlds=1, device="cpu")
+    assert result.samples_with_contact == 0
+    assert result.model.max == 0.0
+    assert 0.0 < result.precision.max < 1e-4
+    assert result.as_dict()["precision"]["rms_linear"] is None  # hinges have no linear dofs
+
+
+def test_humanoid_has_the_springs_of_its_file():
+    """MJCF joint stiffness, which Newton keeps as an attribute of MuJoCo, is in the model."""
+    model, _ = build_scene("humanoid", 1, "cpu")
+    stiffness = model.mujoco.dof_passive_stiffness.numpy()
+    assert (stiffness[:6] == 0.0).all()
+    assert stiffness[6:9].tolist() == [20.0, 20.0, 10.0]  # abdomen z, y, x
+    assert (stiffness[6:] > 0.0).all()
+
+
+def test_random_starts_differ_between_worlds_and_repeat():
+    """The same seed gives the same poses; worlds get different ones, with unit quaternions and joints in range."""
+    poses = []
+    for seed in (3, 3, 4):
+        model, _ = build_scene("humanoid", 2, "cpu")
+        randomize_start(model, seed)
+        poses.append(model.joint_q.numpy())
+    np.testing.assert_array_equal(poses[0], poses[1])
+    assert (poses[0] != poses[2]).any()
+    first, second = poses[0].reshape(2, -1)
+    assert (first[7:] != second[7:]).all()
+    assert np.linalg.norm(first[3:7]) == pytest.approx(1.0, abs=1e-6)
+    hinges = first[7:]
+    assert (hinges > model.joint_limit_lower.numpy()[6:27]).all()
+    assert (hinges < model.joint_limit_upper.numpy()[6:27]).all()
+
+
+def markdown_rows(text, first_cell):
+    """Cells of the table whose header starts with ``first_cell``, without code marks."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first_cell} |"))
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().replace("`", "") for cell in line.strip("|").split("|")])
+    return [rows[0], *rows[2:]]
+
+
+def test_documented_presets_are_those_of_the_code():
+    """The preset table in docs/solver.md equals `PRESETS`, row by row."""
+    header, *rows = markdown_rows((DOCS / "solver.md").read_text(encoding="utf-8"), "option chosen")
+    assert header[1:] == list(PRESETS)
+    assert {row[0]: row[1:] for row in rows} == differing_options()
+
+
+def test_documentation_names_every_option_status_and_scene():
+    """No option, status or scene is missing in the documentation."""
+    solver = (DOCS / "solver.md").read_text(encoding="utf-8")
+    assert [name for name in OPTION_NAMES if f"`{name}`" not in solver] == []
+    assert [status.name for status in SolveStatus if f"`{status.name}`" not in solver] == []
+    scenes = (DOCS / "scenes.md").read_text(encoding="utf-8")
+    assert [name for name in shipped_scenes() if f"`{name}`" not in scenes] == []

@@ -1,0 +1,1 @@
+"""Tests of `SolverSAP` in the place of one of Newton's solvers."""

@@ -1,0 +1,1 @@
+"""Tests of whole steps against closed forms and other engines."""

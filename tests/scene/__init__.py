@@ -1,0 +1,1 @@
+"""Tests of `sap_warp.scene` and of the scenes that are shipped."""

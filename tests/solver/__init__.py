@@ -1,0 +1,1 @@
+"""Tests of `sap_warp.solver`: its stages, its options, and what a step promises."""

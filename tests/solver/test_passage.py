@@ -1,0 +1,260 @@
+"""A step takes over the kinematics of the state that the step before left, and nothing shows it.
+
+Every comparison is bit by bit, with a solver that is told to forget before each step.
+"""
+
+import newton
+import numpy as np
+import pytest
+import warp as wp
+
+from sap_warp import SolverSAP
+from sap_warp.solver.layout import _runs
+from sap_warp.solver.part_steps import PartSteps
+from sap_warp.solver.parts import Part
+from sap_warp.solver.passage import CHANGED
+from tests.solver.test_boundary import add_all_joint_types
+from tests.support.oracle import random_state
+
+DT = 0.005
+WORLDS = 2
+FIELDS = ("joint_q", "joint_qd", "body_q", "body_qd")
+MOTION = ("origin", "p", "r", "Sw", "Sv", "v0", "v_star", "impulse", "A", "Vw", "Vv", "aw", "av")
+
+
+@pytest.fixture(scope="module")
+def model():
+    """All joint types on one another and a kinematic root that carries a body, in each of two worlds."""
+    rng = np.random.default_rng(3)
+    world = newton.ModelBuilder()
+    add_all_joint_types(world, rng)
+    inertia = wp.mat33(np.eye(3))
+    links = [world.add_link(mass=1.0, inertia=inertia, is_kinematic=kinematic) for kinematic in (True, False)]
+    joints = [world.add_joint_free(links[0]), world.add_joint_revolute(*links)]
+    world.add_articulation(joints)
+    scene = newton.ModelBuilder(gravity=(0.3, 0.2, -9.8))
+    scene.replicate(world, WORLDS)
+    return scene.finalize(device="cpu")
+
+
+def make_solver(model, preset="approx64", lanes=1):
+    return SolverSAP(model, contact_preset_variant=preset, block_dim=lanes)
+
+
+def make_state(solver, seed, precision="fp64", order="public"):
+    rng = np.random.default_rng(seed)
+    state = solver.sap_model.state(precision)
+    q, qd = random_state(rng, solver.model)
+    state.joint_q.assign(q)
+    state.joint_qd.assign(qd)
+    state.joint_qd_order = order
+    return state
+
+
+def taken_over(solver):
+    """Which worlds took over kinematics when a state was last read."""
+    return (solver.free_motion.data.mark.numpy() & int(CHANGED)) == 0
+
+
+def assert_same(solver, reference, states):
+    for name in MOTION:
+        values = getattr(solver.free_motion.data, name).numpy(), getattr(reference.free_motion.data, name).numpy()
+        np.testing.assert_array_equal(*values, err_msg=name)
+    for name in FIELDS:
+        np.testing.assert_array_equal(*(getattr(state, name).numpy() for state in states), err_msg=name)
+
+
+@pytest.mark.parametrize("order", ["public", "sap"])
+@pytest.mark.parametrize(
+    ("preset", "precision", "reused"),
+    [("approx64", "fp64", True), ("approx64", "fp32", True), ("approx32", "fp32", True), ("approx32", "fp64", False)],
+)
+def test_steps_are_the_same_with_and_without_what_is_known(model, preset, precision, reused, order):
+    """Only the first step works the poses out twice, unless poses are coarser than the state."""
+    results = []
+    for forget in (False, True):
+        solver = make_solver(model, preset)
+        a, b = (make_state(solver, 1, precision, order) for _ in range(2))
+        for step in range(4):
+            if forget:
+                solver.passage.forget()
+            solver.step(a, b, None, None, DT)
+            np.testing.assert_array_equal(taken_over(solver), reused and step > 0 and not forget)
+            a, b = b, a
+        assert (solver.status == 0).all()
+        results.append((solver, a))
+    (solver, state), (reference, expected) = results
+    assert_same(solver, reference, (state, expected))
+
+
+def make_forces(solver, state, seed):
+    """Random forces on all joints and on every other body."""
+    rng = np.random.default_rng(seed)
+    control = solver.sap_model.control()
+    control.joint_f.assign(rng.normal(size=solver.model.joint_dof_count))
+    wrenches = rng.normal(size=(solver.model.body_count, 6))
+    wrenches[::2] = 0.0
+    state.body_f.assign(wrenches)
+    return control
+
+
+@pytest.mark.parametrize(
+    ("preset", "precision", "order", "forced", "lanes"),
+    [
+        ("approx64", "fp64", "public", True, 1),
+        ("approx64", "fp64", "public", True, 4),
+        ("approx64", "fp32", "public", True, 1),
+        ("approx64", "fp32", "public", False, 1),
+        ("approx64", "fp64", "sap", True, 1),
+        ("approx32", "fp32", "public", True, 1),
+    ],
+)
+def test_steps_that_stay_in_the_solver_are_those_through_states(
+    model, monkeypatch, preset, precision, order, forced, lanes
+):
+    """Four steps of one world, then of the other: nothing but the last one leaves coordinates in a state."""
+    monkeypatch.setattr(wp.config, "enable_cpu_blocks", lanes > 1)
+    steps = 4
+    solver, reference = make_solver(model, preset, lanes), make_solver(model, preset, lanes)
+    states, through = ([make_state(s, 12, precision, order) for _ in range(2)] for s in (solver, reference))
+    control = make_forces(solver, states[0], 13) if forced else solver.model_control
+    for state in (states[1], *through):
+        state.body_f = states[0].body_f
+    for step in range(steps):
+        reference.step(through[step % 2], through[1 - step % 2], control, None, DT)
+    assert PartSteps.suit(solver, states[0])
+    run = PartSteps(solver, tuple(states), control, DT)
+    for part in (Part(world, 1, lanes) for world in range(WORLDS)):
+        run.enter(part)
+        for _ in range(steps - 1):
+            run.solve(part, None, states[1])
+            run.stay(part)
+        run.solve(part, None, states[1])
+        run.leave(part)
+    assert (solver.status == 0).all()
+    assert_same(solver, reference, (states[1], through[0]))
+    assert (solver.frame_id, solver.sim_time) == (reference.frame_id, reference.sim_time)
+    solver.step(states[1], states[0], control, None, DT)
+    assert taken_over(solver).all()
+
+
+def test_states_that_are_finer_than_the_poses_are_not_skipped(model):
+    """The solver would place bodies twice, in two precisions."""
+    solver = make_solver(model, "approx32")
+    assert not PartSteps.suit(solver, make_state(solver, 1, "fp64"))
+
+
+def kick_position(solver, state):
+    values = state.joint_q.numpy()
+    values[solver.model.joint_coord_count // WORLDS] += 1e-6  # first coordinate of the second world
+    state.joint_q.assign(values)
+
+
+def kick_velocity(solver, state):
+    values = state.joint_qd.numpy()
+    values[-1] += 1e-12
+    state.joint_qd.assign(values)
+
+
+@pytest.mark.parametrize("change", [kick_position, kick_velocity])
+def test_only_a_changed_world_is_worked_out_again(model, change):
+    """A user changes a coordinate or a velocity of the second world between steps."""
+    solver, reference = make_solver(model), make_solver(model)
+    states = [make_state(solver, 2) for _ in range(2)]
+    for s, state in zip((solver, reference), states, strict=True):
+        s.step(state, state, None, None, DT)
+        change(s, state)
+    reference.passage.forget()
+    for s, state in zip((solver, reference), states, strict=True):
+        s.step(state, state, None, None, DT)
+    np.testing.assert_array_equal(taken_over(solver), [True, False])
+    assert_same(solver, reference, states)
+
+
+def test_several_states_of_one_solver_do_not_mix(model):
+    """Two trajectories in turn, and a look at a third state in between, end as each alone."""
+    solver = make_solver(model)
+    states, alone = ([make_state(solver, seed) for seed in (5, 6)] for _ in range(2))
+    other = make_state(solver, 7)
+    for _ in range(3):
+        for state in states:
+            solver.step(state, state, None, None, DT)
+            solver.compute_free_motion(other, None, DT)
+            assert not taken_over(solver).any()
+    for state in alone:
+        single = make_solver(model)
+        for _ in range(3):
+            single.step(state, state, None, None, DT)
+    for state, expected in zip(states, alone, strict=True):
+        assert_same(single, single, (state, expected))
+
+
+def test_after_a_step_the_motion_is_that_of_its_start(model):
+    """What a step leaves in `free_motion.data` belongs to the state that came in, not to the one that goes out."""
+    solver, look = make_solver(model), make_solver(model)
+    state = make_state(solver, 8)
+    for _ in range(2):
+        look.compute_free_motion(state, None, DT)
+        solver.step(state, state, None, None, DT)
+        assert_same(solver, look, (state, state))
+
+
+@pytest.mark.parametrize("name", ["joint_X_p", "joint_X_c", "joint_axis"])
+def test_a_changed_model_is_not_mistaken_for_the_old_one(model, name):
+    """Joint frames and axes change between steps: nothing is taken over from before."""
+    array = getattr(model, name)
+    before = array.numpy().copy()
+    try:
+        solver = make_solver(model)
+        state = make_state(solver, 9)
+        solver.step(state, state, None, None, DT)
+        array.assign(np.roll(before, 1, axis=0))
+        solver.notify_model_changed(newton.ModelFlags.JOINT_PROPERTIES)
+        reference, expected = make_solver(model), make_state(solver, 9)
+        for field in FIELDS:
+            getattr(expected, field).assign(getattr(state, field))
+        solver.step(state, state, None, None, DT)
+        reference.step(expected, expected, None, None, DT)
+        assert not taken_over(solver).any()
+        assert_same(solver, reference, (state, expected))
+    finally:
+        array.assign(before)
+
+
+def test_a_reset_world_starts_afresh(model):
+    """After a reset of one world its kinematics are worked out, those of the other are taken over."""
+    solver = make_solver(model)
+    state = make_state(solver, 10)
+    solver.step(state, state, None, None, DT)
+    solver.reset(state, wp.array([True, False], dtype=wp.bool, device="cpu"))
+    reference, expected = make_solver(model), make_state(solver, 10)
+    for field in FIELDS:
+        getattr(expected, field).assign(getattr(state, field))
+    for s, each in ((solver, state), (reference, expected)):
+        s.step(each, each, None, None, DT)
+    np.testing.assert_array_equal(taken_over(solver), [False, True])
+    assert_same(solver, reference, (state, expected))
+
+
+def test_a_failed_world_keeps_its_state_and_its_mark(model):
+    """A coordinate that is not finite stops its world alone, in every step."""
+    solver = make_solver(model)
+    state = make_state(solver, 11)
+    values = state.joint_q.numpy()
+    values[0] = np.nan
+    state.joint_q.assign(values)
+    for _ in range(2):
+        solver.step(state, state, None, None, DT)
+        np.testing.assert_array_equal(solver.status != 0, [True, False])
+    assert np.isnan(state.joint_q.numpy()[0])
+    np.testing.assert_array_equal(taken_over(solver), [False, True])
+
+
+def test_runs_of_coordinates_cover_each_world_once():
+    """Joints of two worlds that alternate, with a joint of no world and a joint without coordinates between them."""
+    start = np.array([0, 1, 8, 8, 9, 10, 17, 18])
+    worlds = ([0, 1, 2, 6], [5, 3])  # joint 4 belongs to none, joint 2 has no coordinates
+    runs = _runs("coord", start, np.concatenate(worlds), np.array([len(joints) for joints in worlds]))
+    np.testing.assert_array_equal(runs["world_coord_run"], [0, 2, 4])
+    np.testing.assert_array_equal(runs["coord_run"], [0, 17, 8, 10])
+    np.testing.assert_array_equal(runs["coord_run_end"], [8, 18, 9, 17])
