@@ -11,10 +11,10 @@ BENCH_ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench docs clean
+.PHONY: help run test lint format bench docs release-check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 run: $(VENV)/.base ## simulate the humanoid scene and print a summary (RUN_ARGS=...)
 	$(BIN)/sap-warp run $(RUN_ARGS)
@@ -36,6 +36,9 @@ bench: $(VENV)/.dev ## compare the speed with MuJoCo C and Drake on the same sce
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+release-check: $(VENV)/.dev ## check that this commit can be released, and build it into dist/
+	$(BIN)/python tools/release_check.py
 
 clean: ## remove the environment, caches and build results
 	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
