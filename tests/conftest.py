@@ -8,6 +8,7 @@ import warp as wp
 
 # Compilation messages would bury the output of a failing test.
 wp.config.log_level = wp.LOG_WARNING
+pytest.register_assert_rewrite("tests.support")  # failures there show their values too
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from sap_warp.collision import SapCollisionPipeline
 from sap_warp.collision.ground import is_ground_pair
 from sap_warp.collision.groups import sort_pairs
 from sap_warp.contacts import dropped_by_world
-from tests.collision.test_ground import INDICES, NEWTONS_WAY, NUMBERS, add_shape, mirrored_rows, place, turns
+from tests.support.contact_rows import INDICES, NEWTONS_WAY, NUMBERS, add_shape, mirrored_rows, place, turns
 
 GAP = 0.02
 WORLDS = 3

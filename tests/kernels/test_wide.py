@@ -10,7 +10,7 @@ from sap_warp.precision import FP64
 from sap_warp.solver import passage
 from sap_warp.solver.free_motion import make_free_motion_kernel
 from sap_warp.solver.passage import make_passage_kernel
-from tests.solver.test_boundary import add_all_joint_types
+from tests.support.joint_types import add_all_joint_types
 from tests.support.oracle import random_state
 
 DT = 0.005

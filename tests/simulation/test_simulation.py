@@ -9,33 +9,13 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolverSAP, SolveStatus, ThreadsError
+from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolveStatus, ThreadsError
 from sap_warp.scene_files import UnknownSceneError
-from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.scenes import build_scene
 from sap_warp.simulation.profile import STAGES, profile_stages
 from sap_warp.simulation.shards import run_steps
 from sap_warp.simulation.split import WorldShare
-
-WORLDS = 5
-GAP = 0.002
-STATE_ARRAYS = ("joint_q", "joint_qd", "body_q", "body_qd")
-
-
-def make_sim(name="cube", worlds=WORLDS, seed=0, **options):
-    """A shipped scene with every world in its own random pose."""
-    model, scene = build_scene(name, worlds, "cpu")
-    randomize_start(model, seed)
-    options = {"dt": scene.dt, "max_rigid_contact": scene.max_rigid_contact, "name": name, **options}
-    return Simulation(model, **options)
-
-
-def new_builder():
-    """A builder with a small gap and the solver's attributes."""
-    builder = newton.ModelBuilder()
-    SolverSAP.register_custom_attributes(builder)
-    builder.rigid_gap = GAP
-    builder.default_shape_cfg.ke = 1e5
-    return builder
+from tests.support.simulations import STATE_ARRAYS, WORLDS, make_sim, new_builder
 
 
 def add_boxes(builder, count, height=0.3):

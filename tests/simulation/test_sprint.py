@@ -11,7 +11,7 @@ import warp as wp
 from sap_warp import Simulation, SolverSAP
 from sap_warp.simulation import shards
 from sap_warp.solver import parts
-from tests.simulation.test_simulation import STATE_ARRAYS, make_sim, new_builder
+from tests.support.simulations import STATE_ARRAYS, make_sim, new_builder
 
 SCENES = {"cube": 33, "humanoid": 5}
 """Worlds: so many that there are no long graphs, and so few that there are."""

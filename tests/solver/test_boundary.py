@@ -10,6 +10,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SapControl, SapState, SolverSAP, sap_model_from_newton
+from tests.support.joint_types import add_all_joint_types
 from tests.support.oracle import Tree, fp32, random_model, random_state
 from tests.support.oracle.kinematics import matrix_from_quat, quat_from_matrix
 
@@ -26,50 +27,11 @@ SEGMENTS = {  # joint type: sizes of its joint_q and joint_qd segments, from the
 }
 
 
-def unit_quat(rng):
-    q = rng.normal(size=4)
-    return q / np.linalg.norm(q)
-
-
-def frame(rng):
-    return wp.transform(wp.vec3(*rng.uniform(-0.5, 0.5, 3)), wp.quat(*unit_quat(rng)))
-
-
-def orthogonal_axes(rng, count):
-    basis = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    return [newton.ModelBuilder.JointDofConfig(axis=wp.vec3(*basis[:, i])) for i in range(count)]
-
-
 def all_joint_types(rng, gravity=(0.0, 0.0, -9.81)):
     """Every joint type on the world and on a moving parent, random joint frames, all centres of mass offset."""
     builder = newton.ModelBuilder(gravity=gravity)
     add_all_joint_types(builder, rng)
     return builder.finalize(device="cpu")
-
-
-def add_all_joint_types(builder, rng):
-    for depth in range(2):
-        for add in ("free", "distance", "revolute", "prismatic", "ball", "fixed", "d6", "d6"):
-            links = [
-                builder.add_link(
-                    mass=rng.uniform(0.5, 2.0),
-                    com=wp.vec3(*rng.uniform(-0.5, 0.5, 3)),
-                    inertia=wp.mat33(np.diag(rng.uniform(0.2, 0.3, 3))),
-                    lock_inertia=True,
-                )
-                for _ in range(depth + 1)
-            ]
-            joints, parent = [], -1
-            if depth:
-                joints.append(builder.add_joint_revolute(-1, links[0], parent_xform=frame(rng), child_xform=frame(rng)))
-                parent = links[0]
-            kwargs = {"child": links[-1], "parent": parent, "parent_xform": frame(rng), "child_xform": frame(rng)}
-            if add == "distance":
-                kwargs |= {"min_distance": -1.0, "max_distance": -1.0}
-            if add == "d6":
-                kwargs |= {"linear_axes": orthogonal_axes(rng, 2), "angular_axes": orthogonal_axes(rng, 3 - depth)}
-            joints.append(getattr(builder, f"add_joint_{add}")(**kwargs))
-            builder.add_articulation(joints)
 
 
 class Case:

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 import sap_warp
-from tests.solver.test_objective import DT, Case
+from tests.support.solver_cases import DT, Case
 
 
 @pytest.fixture(scope="module")

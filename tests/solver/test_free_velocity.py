@@ -8,8 +8,8 @@ import warp as wp
 import sap_warp
 from sap_warp.solver import free_motion
 from sap_warp.solver.status import SolveStatus
-from tests.solver.test_objective import Case, assert_close
 from tests.support.scenes import G, Simulation, one_joint
+from tests.support.solver_cases import Case, assert_close
 
 H = 0.01
 NEAR_RIGID = 0.1**2 / (4.0 * np.pi**2)

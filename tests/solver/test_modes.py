@@ -7,7 +7,7 @@ import warp as wp
 
 import sap_warp
 from sap_warp.solver.options import LINE_SEARCHES, PRESETS
-from tests.solver.test_objective import Case
+from tests.support.solver_cases import Case
 
 DT = 0.005
 

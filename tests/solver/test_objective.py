@@ -5,126 +5,15 @@ import functools
 import numpy as np
 import pytest
 
-import sap_warp
-from sap_warp.solver.arguments import Scratch
-from tests.support.oracle import (
-    DenseWorld,
-    OracleOptions,
-    fill_newton_contacts,
-    random_contacts,
-    random_controls,
-    random_model,
-    random_state,
-)
+from tests.support.solver_cases import Case, assert_close
 
-DT = 0.01
-TIGHT = {
-    "optimality_rel_tol": 1e-12,
-    "optimality_abs_tol": 1e-14,
-    "cost_abs_tol": 0.0,
-    "cost_rel_tol": 0.0,
-    "line_search_variant": "exact_root",
-    "contact_tau_d": 0.01,
-}
 MODES = [(w, p) for w in ("body_inertia", "diag_delassus", "delassus") for p in ("witness_point", "contact_midpoint")]
-CONTROLS = {
-    "joint_f": "joint_f",
-    "joint_target_q": "joint_target_pos",
-    "joint_target_qd": "joint_target_vel",
-    "joint_act": "joint_act",
-}
-
-
-class Case:
-    """One random model of several worlds: oracle and subject read the same values."""
-
-    def __init__(
-        self,
-        seed,
-        worlds=3,
-        contacts=6,
-        weight="diag_delassus",
-        point="contact_midpoint",
-        overrides=True,
-        shape=None,
-        **options,
-    ):
-        rng = np.random.default_rng(seed)
-        self.model = random_model(rng, worlds, exact=True, **(shape or {}))
-        self.q, self.qd = random_state(rng, self.model, exact=True)
-        records = [
-            random_contacts(rng, self.model, w, contacts, self.q, exact=True, overrides=overrides)
-            for w in range(worlds)
-        ]
-        controls = random_controls(rng, self.model)
-        settings = OracleOptions(weight, point, contact_tau_d=0.01)
-        self.oracle = [
-            DenseWorld(self.model, self.q, self.qd, DT, world=w, contacts=records[w], options=settings, **controls)
-            for w in range(worlds)
-        ]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Scratch, "sharing", False)  # `hessian` reads that of every world
-            self.solver = sap_warp.SolverSAP(
-                self.model,
-                contact_preset_variant="approx64",
-                contact_weight_mode=weight,
-                contact_point_mode=point,
-                **{**TIGHT, **options},
-            )
-        self.contacts = fill_newton_contacts(self.model, [r for world in records for r in world])
-        sap_model = self.solver.sap_model
-        self.state, self.after = sap_model.state("fp64"), sap_model.state("fp64")
-        self.state.joint_q.assign(self.q)
-        self.state.joint_qd.assign(self.qd)
-        pose = self.oracle[0].body_state()[0]
-        for world in self.oracle[1:]:
-            pose = np.where(np.isnan(pose), world.body_state()[0], pose)
-        self.state.body_q.assign(pose)
-        self.control = sap_model.control()
-        for source, target in CONTROLS.items():
-            if source in controls:
-                getattr(self.control, target).assign(controls[source].astype(np.float32))
-        if "body_f" in controls:
-            self.state.body_f.assign(controls["body_f"].astype(np.float32))
-
-    def step(self):
-        self.solver.step(self.state, self.after, self.control, self.contacts, DT)
-        return self
-
-    def dofs(self, w):
-        layout = self.solver.layout
-        start, end = layout.world_dof.numpy()[w : w + 2]
-        return np.sort(layout.dof_newton.numpy()[start:end])
-
-    def by_dof(self, values, w):
-        """Values in solver order as those of one world in Newton's order."""
-        return self.solver.free_motion.to_newton_order(values)[self.dofs(w)]
-
-    def hessian(self, w):
-        """The Hessian whose factor the solve left behind, L L^T, in Newton's dof order of the world."""
-        layout, data = self.solver.layout, self.solver.contact_jacobian.data
-        start, end = layout.world_dof.numpy()[w : w + 2]
-        first, entry = data.hessian_first.numpy(), data.hessian_entry.numpy()
-        packed = self.solver.contact_solve.data.H.numpy()
-        L = np.zeros((end - start, end - start))
-        for e in range(start, end):
-            row = packed[entry[e] : entry[e] + e - first[e] + 1].copy()
-            row[-1] = 1.0 / row[-1]  # the diagonal is stored inverted
-            L[e - start, first[e] - start : e - start + 1] = row
-        order = np.argsort(layout.dof_newton.numpy()[start:end])
-        return (L @ L.T)[np.ix_(order, order)]
 
 
 @functools.cache
 def solved(seed):
     """A case solved tightly; shared, so read only."""
     return Case(seed).step()
-
-
-def assert_close(actual, expected, tolerance, what):
-    """Largest difference relative to the largest expected entry."""
-    scale = max(np.abs(expected).max(initial=0.0), 1e-9)
-    assert np.abs(np.asarray(actual) - expected).max(initial=0.0) / scale < tolerance, what
 
 
 @pytest.mark.parametrize("seed", range(6))

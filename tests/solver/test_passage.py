@@ -13,7 +13,7 @@ from sap_warp.solver.layout import _runs
 from sap_warp.solver.part_steps import PartSteps
 from sap_warp.solver.parts import Part
 from sap_warp.solver.passage import CHANGED
-from tests.solver.test_boundary import add_all_joint_types
+from tests.support.joint_types import add_all_joint_types
 from tests.support.oracle import random_state
 
 DT = 0.005
