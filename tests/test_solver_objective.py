@@ -15,7 +15,7 @@ from oracle import (
 )
 
 import sap_warp
-from sap_warp.solver.arguments import Scratch
+from sap_warp.kernels.structs import Scratch
 
 DT = 0.01
 TIGHT = {

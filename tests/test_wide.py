@@ -8,7 +8,7 @@ from oracle import random_state
 from test_boundary import add_all_joint_types
 
 from sap_warp import SolverSAP
-from sap_warp.precision import FP64
+from sap_warp.kernels.types import FP64
 from sap_warp.solver import passage
 from sap_warp.solver.free_motion import make_free_motion_kernel
 from sap_warp.solver.passage import make_passage_kernel
