@@ -14,9 +14,9 @@ import newton.examples
 import numpy as np
 import warp as wp
 
-from sap_warp.precision import FP64
+from sap_warp.kernels.launch import solver_kernel
+from sap_warp.kernels.types import FP64
 from sap_warp.solver.block import make_cholesky, make_copy
-from sap_warp.solver.kernel import solver_kernel
 from sap_warp.solver.layout import build_layout
 
 

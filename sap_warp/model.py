@@ -16,7 +16,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from .precision import normalize_precision
+from .kernels.types import normalize_precision
 from .views import NewtonView
 
 ORDERS = ("public", "sap")

@@ -4,7 +4,7 @@
 import newton
 import warp as wp
 
-from ..solver.arguments import make_flat
+from ..kernels.structs import make_flat
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
 SPHERE = wp.constant(int(newton.GeoType.SPHERE))

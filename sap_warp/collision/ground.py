@@ -18,8 +18,8 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..solver.arguments import StructCache, make_flat
-from ..solver.kernel import solver_kernel
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import StructCache, make_flat
 from .capacity import CONTACTS_PER_PAIR
 from .need import count_pass, note_contacts
 from .room import ContactRoom

@@ -13,8 +13,8 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.structs import StructArgument
 from ..model import SapState
-from ..solver.arguments import StructArgument
 from .ground import GroundContacts
 from .need import note_totals
 from .rows import ContactRows, row_arrays

@@ -12,7 +12,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..solver.arguments import make_flat
+from ..kernels.structs import make_flat
 
 
 @wp.struct

@@ -17,7 +17,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..solver.arguments import StructCache
+from ..kernels.structs import StructCache
 from .bounds import KNOWN_KINDS, Shapes, flat_shapes
 from .ground import GroundContacts, GroundPairs, find_contacts, is_ground_pair
 from .groups import Groups, flat_groups, sort_pairs

@@ -14,7 +14,7 @@ pass. Newton sets ``rigid_contact_tids`` to 0 wherever it writes; the last rows 
 import newton
 import warp as wp
 
-from ..solver.arguments import StructCache, make_flat
+from ..kernels.structs import StructCache, make_flat
 from .rows import ContactRows, flat_rows, row_arrays
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))

@@ -11,7 +11,7 @@ import newton
 import warp as wp
 
 from ..contacts import dropped_by_world, set_dropped_by_world
-from ..solver.arguments import StructArgument, StructCache
+from ..kernels.structs import StructArgument, StructCache
 from . import selection as stages
 from .rows import ContactRows, row_arrays
 

@@ -6,7 +6,7 @@ from typing import Any
 import newton
 import warp as wp
 
-from ..solver.arguments import make_flat
+from ..kernels.structs import make_flat
 
 
 @wp.struct

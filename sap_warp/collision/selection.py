@@ -15,7 +15,7 @@ another in a single launch; on CUDA each is a launch.
 
 import warp as wp
 
-from ..solver.block import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, lane, make_block_sum
 from .rows import ContactRows, copy_row, copy_rows, next_generation, optional_fields, take_out_row
 
 ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))

@@ -14,8 +14,8 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.types import normalize_precision
 from ..model import SapControl, SapModel, SapState
-from ..precision import normalize_precision
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
 from .kernels import assign_worlds, select_articulations

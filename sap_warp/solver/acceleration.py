@@ -4,7 +4,7 @@ from typing import Any
 
 import warp as wp
 
-from .kernel import solver_kernel
+from ..kernels.launch import solver_kernel
 
 
 @solver_kernel

@@ -13,20 +13,8 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-
-
-@wp.func_native("return WP_TILE_THREAD_IDX;")
-def lane() -> int:
-    """Index of this thread within its block."""
-    ...
-
-
-@wp.func_native("WP_TILE_SYNC();")
-def barrier():
-    """Wait for all lanes of the block."""
-    ...
-
+from ..kernels.lanes import barrier, lane
+from ..kernels.types import Types
 
 # The dot product keeps four partial sums: without them the compiler may not vectorize it, because it would have to
 # reorder additions.
@@ -974,29 +962,3 @@ def make_copy(types: Types, source_types: Types, native: bool = True):
             i += wp.block_dim()
 
     return copy if native else copy_plain
-
-
-@functools.cache
-def make_block_sum(dtype):
-    """``block_sum(value, scratch, world) -> dtype``: the sum over the lanes of a block, the same bits on every lane.
-
-    ``scratch`` has one entry per lane of every world.
-    """
-
-    @wp.func
-    def block_sum(value: dtype, scratch: wp.array(dtype=dtype), world: int):
-        lanes = wp.block_dim()
-        if lanes == 1:
-            return value
-        base = world * lanes
-        scratch[base + lane()] = value
-        barrier()
-        total = scratch[base]
-        i = int(1)
-        while i < lanes:
-            total += scratch[base + i]
-            i += 1
-        barrier()
-        return total
-
-    return block_sum

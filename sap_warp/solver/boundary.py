@@ -18,10 +18,10 @@ from typing import Any
 
 import warp as wp
 
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import StructArgument
+from ..kernels.types import FP64, TYPES, Types
 from ..model import SapControl, SapState
-from ..precision import FP64, TYPES, Types
-from .arguments import StructArgument
-from .kernel import solver_kernel
 from .kinematics import JointParameters, make_kinematics
 from .parts import Part
 

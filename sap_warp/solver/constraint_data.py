@@ -8,7 +8,7 @@ import functools
 
 import warp as wp
 
-from ..precision import Types
+from ..kernels.types import Types
 
 LINEAR = wp.constant(0)  # n . (p_M - p_F)
 ANGLE = wp.constant(1)  # n . (rotation vector of R_FM)

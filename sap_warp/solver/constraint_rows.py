@@ -16,11 +16,11 @@ import functools
 
 import warp as wp
 
-from ..precision import Types
-from .block import lane
+from ..kernels.lanes import lane
+from ..kernels.launch import solver_kernel
+from ..kernels.types import Types
 from .constraint_data import ANGLE, COUPLER, LINEAR, SWING, RowSource, make_constraint_data
 from .free_motion import make_free_motion_data
-from .kernel import solver_kernel
 from .layout import Layout
 from .terms.bilateral import NEAR_RIGID
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-from .block import barrier, lane
+from ..kernels.lanes import barrier, lane
+from ..kernels.types import Types
 from .constraint_data import make_constraint_data
 from .terms.bilateral import make_bilateral_term
 

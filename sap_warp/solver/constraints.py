@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..precision import TYPES
-from .arguments import StructArgument
+from ..kernels.structs import StructArgument
+from ..kernels.types import TYPES
 from .constraint_data import RowSource, make_constraint_data
 from .constraint_rows import make_constraint_kernel
 from .constraint_sources import Row, constraint_rows

@@ -9,10 +9,10 @@ import functools
 
 import warp as wp
 
-from ..precision import FP64, Types
-from .arguments import make_flat
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import make_flat
+from ..kernels.types import FP64, Types
 from .contact_input import ContactInput
-from .kernel import solver_kernel
 from .kinematics import make_kinematics
 from .layout import Layout
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import warp as wp
 
-from ..precision import Types
-from .block import barrier, lane
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.types import Types
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data
-from .kernel import solver_kernel
 from .layout import Layout
 from .terms.contact import make_contact_term
 

@@ -15,16 +15,16 @@ import numpy as np
 import warp as wp
 
 from ..contacts import dropped_by_world
-from ..precision import FP32, FP64, TYPES, Types
-from .arguments import StructArgument, StructCache, make_flat
-from .block import barrier, lane
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import StructArgument, StructCache, make_flat
+from ..kernels.types import FP32, FP64, TYPES, Types
 from .contact_binning import Bins, make_bin_kernel
 from .contact_data import make_contact_data
 from .contact_input import ContactInput, ContactLaw, DofInput, contact_law, shape_owners
 from .contact_rows import DELASSUS, make_contact_rows
 from .free_motion import make_free_motion_data
 from .joint_rows import make_joint_rows
-from .kernel import solver_kernel
 from .kinematics import JointParameters, Links
 from .layout import Layout, LayoutSizes
 from .mobility import make_mobility

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import FP64, Types
+from ..kernels.types import FP64, Types
 from .contact_data import make_contact_data
 from .contact_input import ContactInput, ContactLaw, ShapeOwner
 from .free_motion import make_free_motion_data

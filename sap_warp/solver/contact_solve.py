@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..precision import TYPES, Types
-from .arguments import Scratch, StructArgument, make_flat, make_window
-from .block import barrier, lane, make_cholesky, make_copy
-from .kernel import solver_kernel
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import Scratch, StructArgument, make_flat, make_window
+from ..kernels.types import TYPES, Types
+from .block import make_cholesky, make_copy
 from .layout import Layout, LayoutSizes
 from .line_search import EXACT_ROOT, SearchOptions, make_line_search
 from .objective import SCRATCH, make_objective, make_solve_data

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..precision import FP64, TYPES, Types
-from .arguments import Scratch, StructArgument, make_flat, make_window, padded_zeros
-from .block import barrier, lane, make_add_rows
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import Scratch, StructArgument, make_flat, make_window, padded_zeros
+from ..kernels.types import FP64, TYPES, Types
+from .block import make_add_rows
 from .free_velocity import is_needed_by_all, make_free_velocity_kernel
-from .kernel import solver_kernel
 from .kinematics import Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part

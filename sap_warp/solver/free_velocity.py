@@ -9,10 +9,11 @@ import functools
 
 import warp as wp
 
-from ..precision import Types
-from .arguments import make_flat
-from .block import barrier, lane, make_cholesky, make_copy
-from .kernel import solver_kernel
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import make_flat
+from ..kernels.types import Types
+from .block import make_cholesky, make_copy
 from .layout import Layout
 from .options import SapOptions
 from .status import FREE_MOTION_FAILED

@@ -13,7 +13,7 @@ from typing import Any
 
 import warp as wp
 
-from ..precision import FP64
+from ..kernels.types import FP64
 from .kinematics import BALL, JointParameters, make_kinematics
 from .options import POSITION_INTEGRATIONS
 from .parts import Part

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import newton
 import warp as wp
 
-from ..precision import FP64, Types
+from ..kernels.types import FP64, Types
 from .contact_data import make_contact_data
 from .contact_input import ContactLaw, DofInput
 from .contact_rows import make_body_point

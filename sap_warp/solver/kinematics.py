@@ -14,9 +14,9 @@ from typing import Any
 import newton
 import warp as wp
 
-from ..precision import TYPES, Types
-from .arguments import padded_zeros
-from .kernel import solver_kernel
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import padded_zeros
+from ..kernels.types import TYPES, Types
 from .layout import Layout, LayoutSizes
 
 PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))

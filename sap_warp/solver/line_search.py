@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-from .block import lane, make_block_sum
+from ..kernels.lanes import lane, make_block_sum
+from ..kernels.types import Types
 from .contact_data import make_contact_data
 from .objective import make_solve_data
 from .options import LINE_SEARCHES

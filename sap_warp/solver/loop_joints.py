@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..precision import TYPES, Types
+from ..kernels.launch import solver_kernel
+from ..kernels.types import TYPES, Types
 from .boundary import make_boundary
-from .kernel import solver_kernel
 from .kinematics import JointParameters
 from .layout import Layout
 from .topology import tree_joints

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-from .kernel import solver_kernel
+from ..kernels.launch import solver_kernel
+from ..kernels.types import Types
 from .kinematics import make_link
 
 

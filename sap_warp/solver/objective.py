@@ -15,8 +15,9 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-from .block import barrier, lane, make_add_rows, make_block_sum, make_multiply
+from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.types import Types
+from .block import make_add_rows, make_multiply
 from .constraint_terms import make_constraint_terms
 from .contact_data import make_contact_data
 from .free_motion import make_free_motion_data

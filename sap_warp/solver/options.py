@@ -11,7 +11,7 @@ import numbers
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..precision import normalize_precision
+from ..kernels.types import normalize_precision
 
 CONTACT_WEIGHT_MODES = ("body_inertia", "diag_delassus", "delassus")
 CONTACT_POINT_MODES = ("witness_point", "contact_midpoint")

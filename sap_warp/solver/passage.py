@@ -16,14 +16,14 @@ from typing import Any
 
 import warp as wp
 
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import StructArgument, make_flat, padded_zeros
+from ..kernels.types import FP32, FP64, TYPES, Types
 from ..model import SapControl, SapState
-from ..precision import FP32, FP64, TYPES, Types
-from .arguments import StructArgument, make_flat, padded_zeros
-from .block import barrier, lane
 from .boundary import Coordinates, make_boundary, make_coordinates
 from .free_motion import NOT_FINITE, make_free_motion_data
 from .integrate import MIDPOINT, make_advance_joint
-from .kernel import solver_kernel
 from .kinematics import JointParameters, Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
 from .parts import Part

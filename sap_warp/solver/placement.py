@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-from .block import barrier, lane
+from ..kernels.lanes import barrier, lane
+from ..kernels.types import Types
 from .free_motion import make_free_motion_data
 from .kinematics import AT_M, AT_PARENT, BALL, UNTURNED_F, UNTURNED_M, make_kinematics, make_link
 from .layout import Layout

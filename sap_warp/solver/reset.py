@@ -6,9 +6,9 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..kernels.launch import solver_kernel
+from ..kernels.types import TYPES, Types
 from ..model import SapState
-from ..precision import TYPES, Types
-from .kernel import solver_kernel
 from .kinematics import JointParameters
 from .layout import Layout
 

@@ -13,6 +13,7 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
+from ..kernels.structs import StructArgument
 from ..model import (
     SapControl,
     SapModel,
@@ -24,7 +25,6 @@ from ..model import (
     sap_state_from_newton,
 )
 from .acceleration import BodyAcceleration
-from .arguments import StructArgument
 from .boundary import SapBoundary
 from .capacity import CapacityCheck
 from .constraints import SapConstraints

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
+from ..kernels.types import Types
 from .block import INLINE, UNROLL
 from .terms.contact import SLIDING, make_contact_term
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..precision import Types
-from .block import barrier, lane
+from ..kernels.lanes import barrier, lane
+from ..kernels.types import Types
 from .free_motion import make_free_motion_data
 from .layout import Layout
 from .terms.dof import LIMIT, NO_GAP, PARABOLA, make_dof_terms

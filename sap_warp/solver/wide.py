@@ -15,7 +15,7 @@ from typing import Any
 import newton
 import warp as wp
 
-from ..precision import Types
+from ..kernels.types import Types
 from .kinematics import AT_M, AT_PARENT, UNTURNED_F, UNTURNED_M
 
 FLAGS = {"AT_M": AT_M, "AT_PARENT": AT_PARENT, "UNTURNED_F": UNTURNED_F, "UNTURNED_M": UNTURNED_M}

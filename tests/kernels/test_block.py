@@ -10,21 +10,14 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.precision import FP32, FP64
-from sap_warp.solver.block import (
-    barrier,
-    lane,
-    make_add_rows,
-    make_block_sum,
-    make_cholesky,
-    make_copy,
-    make_multiply,
-)
+from sap_warp.kernels.lanes import barrier, lane, make_block_sum
+from sap_warp.kernels.launch import solver_kernel
+from sap_warp.kernels.types import FP32, FP64
+from sap_warp.solver.block import make_add_rows, make_cholesky, make_copy, make_multiply
 from sap_warp.solver.contact_binning import make_bin_kernel
 from sap_warp.solver.contact_jacobian import make_contact_kernel
 from sap_warp.solver.contact_solve import make_solve_kernel
 from sap_warp.solver.free_motion import make_free_motion_kernel
-from sap_warp.solver.kernel import solver_kernel
 from sap_warp.solver.kinematics import make_pack_kernel
 from sap_warp.solver.layout import build_layout
 from sap_warp.solver.mobility import make_mobility

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.precision import FP32, FP64
-from sap_warp.solver.kernel import solver_kernel
+from sap_warp.kernels.launch import solver_kernel
+from sap_warp.kernels.types import FP32, FP64
 from sap_warp.solver.stiffness import SIZE, make_stiffness
 from sap_warp.solver.terms.contact import make_contact_term
 

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SolverSAP
-from sap_warp.precision import FP64
+from sap_warp.kernels.types import FP64
 from sap_warp.solver import passage
 from sap_warp.solver.free_motion import make_free_motion_kernel
 from sap_warp.solver.passage import make_passage_kernel

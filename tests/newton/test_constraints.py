@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.precision import FP32, FP64
+from sap_warp.kernels.types import FP32, FP64
 from sap_warp.solver.acceleration import finish_acceleration
 from sap_warp.solver.constraint_rows import make_constraint_kernel
 from sap_warp.solver.constraint_sources import constraint_rows

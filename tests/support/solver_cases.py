@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sap_warp
-from sap_warp.solver.arguments import Scratch
+from sap_warp.kernels.structs import Scratch
 from tests.support.oracle import (
     DenseWorld,
     OracleOptions,

@@ -12,7 +12,7 @@ import math
 
 import warp as wp
 
-from ...precision import Types
+from ...kernels.types import Types
 
 BETA = 0.1
 NEAR_RIGID = BETA * BETA / (4.0 * math.pi * math.pi)

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...precision import Types
+from ...kernels.types import Types
 
 EPSILON = 1e-7
 """Softening of the tangential norm [N s]."""

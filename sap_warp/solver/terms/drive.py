@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...precision import Types
+from ...kernels.types import Types
 
 BETA = 0.1
 NEAR_RIGID = BETA * BETA / (4.0 * math.pi * math.pi)

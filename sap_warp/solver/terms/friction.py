@@ -4,7 +4,7 @@ import functools
 
 import warp as wp
 
-from ...precision import Types
+from ...kernels.types import Types
 
 
 @functools.cache

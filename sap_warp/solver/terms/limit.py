@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...precision import Types
+from ...kernels.types import Types
 
 NO_LIMIT = -1.0e30
 """vhat of an inactive bound [m/s]: no velocity reaches it."""

@@ -1,0 +1,1 @@
+"""What the kernels of collision detection and of the solver share; it knows neither of them."""

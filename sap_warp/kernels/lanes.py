@@ -1,0 +1,61 @@
+"""Lanes of a block. One world is one block.
+
+On the CPU a block has one lane and every loop over its work is a plain serial loop. On CUDA (and in tests, on
+cooperative CPU fibers) the lanes of a block share the same loops, with barriers where one phase needs another's results.
+"""
+
+import functools
+
+import warp as wp
+
+ONE_LANE = "#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n"
+"""Opens the part of a native snippet that is for one lane on the CPU, where the headers of `sap_warp.native` are."""
+
+
+@wp.func_native("return WP_TILE_THREAD_IDX;")
+def lane() -> int:
+    """Index of this thread within its block."""
+    ...
+
+
+@wp.func_native("WP_TILE_SYNC();")
+def barrier():
+    """Wait for all lanes of the block."""
+    ...
+
+
+@wp.func_native(f"{ONE_LANE}    return true;\n#else\n    return false;\n#endif\n")
+def is_native() -> bool:
+    """Whether this build has one lane on the CPU, for which native functions are; known to the compiler."""
+    ...
+
+
+def native(call: str, otherwise: str = "") -> str:
+    """The snippet that calls a function of the headers for one lane on the CPU, to be guarded by `is_native`."""
+    return f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n"
+
+
+@functools.cache
+def make_block_sum(dtype):
+    """``block_sum(value, scratch, world) -> dtype``: the sum over the lanes of a block, the same bits on every lane.
+
+    ``scratch`` has one entry per lane of every world.
+    """
+
+    @wp.func
+    def block_sum(value: dtype, scratch: wp.array(dtype=dtype), world: int):
+        lanes = wp.block_dim()
+        if lanes == 1:
+            return value
+        base = world * lanes
+        scratch[base + lane()] = value
+        barrier()
+        total = scratch[base]
+        i = int(1)
+        while i < lanes:
+            total += scratch[base + i]
+            i += 1
+        barrier()
+        return total
+
+    return block_sum
