@@ -266,4 +266,6 @@ def slab(b):
 def test_anything_else_goes_through_newtons_pipeline(model, options, short):
     """One kind of pair that is not known, or an option that is about Newton's stages, is enough."""
     built = ball_over(*model)
-    assert takes_short_way(SapCollisionPipeline(built, **options), built) == short
+    pipeline = SapCollisionPipeline(built, **options)
+    assert (pipeline.path.name == "ground") == short
+    assert takes_short_way(pipeline, built) == short

@@ -7,8 +7,8 @@ import warp as wp
 from test_collision_ground import INDICES, NEWTONS_WAY, NUMBERS, add_shape, mirrored_rows, place, turns
 
 from sap_warp.collision import SapCollisionPipeline
+from sap_warp.collision.cpu_broad_phase import sort_by_body
 from sap_warp.collision.ground import is_ground_pair
-from sap_warp.collision.groups import sort_pairs
 from sap_warp.contacts import dropped_by_world
 
 GAP = 0.02
@@ -128,7 +128,7 @@ def assert_same_contacts(model, ours, theirs):
 def both_pipelines(model, **options):
     ours = SapCollisionPipeline(model, rigid_contact_max=CAPACITY, **options)
     theirs = newton.CollisionPipeline(model, rigid_contact_max=CAPACITY, broad_phase="explicit", **options)
-    assert ours._mixed is not None
+    assert ours.path.name == "listed"
     return ours, theirs
 
 
@@ -282,8 +282,8 @@ def test_overflow_leaves_the_same_contacts(rng, kinds):
     fixtures = ("sphere",) if kinds is ROUND else ("box",)
     model = scene(rng, kinds, fixtures=fixtures)
     short, full = (SapCollisionPipeline(model, rigid_contact_max=60, **o) for o in ({}, NEWTONS_WAY))
-    assert short._mixed is not None
-    assert full._mixed is None
+    assert short.path.name == "listed"
+    assert full.path.name == "newton"
     buffers, state, overflows = (short.contacts(), full.contacts()), model.state(), 0
     for spread, height in ((0.2, 0.0), (0.3, 0.0), (0.4, 9.0), (0.2, 0.0)):  # one pass that fits, between others
         place(state, rng, spread, height)
@@ -350,12 +350,15 @@ def test_replayed_passes_see_the_poses_of_their_time(rng):
             np.testing.assert_array_equal(values, b[name], err_msg=name)
 
 
-def test_every_pair_is_in_its_group_once(rng):
-    """Groups and their pairs hold the pairs that were given, and cubes are around the origins of shapes."""
+def test_every_pair_belongs_to_one_pair_of_bodies(rng):
+    """Bodies and their pairs hold the pairs that were given, and cubes are around the origins of shapes."""
     model = scene(rng, ALL, bodies=7, shapes=4)
     pairs = model.shape_contact_pairs.numpy().reshape(-1, 2)
     pairs = pairs[(model.shape_body.numpy()[pairs] >= 0).any(axis=1)]
-    table = {name: array.numpy() for name, array in sort_pairs(model, pairs).items()}
+    sorted_pairs = sort_by_body(model, pairs)
+    names = ("body", "shape_start", "shape", "partner_start", "partner", "pair_start", "pair")
+    table = {name: getattr(sorted_pairs, name).numpy() for name in names}
+    assert sorted_pairs.count == len(table["body"])
     np.testing.assert_array_equal(np.unique(np.sort(table["pair"], axis=1), axis=0), np.unique(np.sort(pairs), axis=0))
     assert len(table["pair"]) == len(pairs)
     group = np.repeat(np.arange(len(table["body"])), np.diff(table["shape_start"]))

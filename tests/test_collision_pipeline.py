@@ -460,7 +460,7 @@ def test_unpadded_launches_change_nothing(mode, kinds, rng):
 @pytest.mark.parametrize("count", [1, 2, 3, 70, 200])
 def test_sort_of_the_cpu_sweep(count, rng):
     """Keys ascend within each segment and values follow them."""
-    from sap_warp.collision.cpu import sort_segments
+    from sap_warp.collision.newton_compat import sort_segments
 
     keys = rng.normal(size=(3, count)).astype(np.float32)
     key, value = wp.array(keys.ravel()), wp.array(np.tile(np.arange(count, dtype=np.int32), 3))
@@ -689,9 +689,9 @@ def test_quaternion_convention_of_this_file():
 
 def test_kernels_compile_for_cuda(tmp_path):
     """NVRTC builds every kernel module of the package."""
-    from sap_warp.collision import cpu, finish, need, normals, selection, state
+    from sap_warp.collision import newton_compat, normals, overflow, records, state
 
-    modules = (cpu, finish, need, normals, selection, state)
+    modules = (newton_compat, normals, overflow, records, state)
     for module in modules:
         wp.compile_aot_module(module, arch=[80], module_dir=tmp_path, use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == len(modules)

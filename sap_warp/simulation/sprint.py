@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import warp as wp
 
-from ..collision.ground_parts import PASSES, GroundParts
+from ..collision.ground_ranges import GroundRanges
 from ..solver.part_steps import PartSteps
 from ..solver.parts import Part
 
 if TYPE_CHECKING:
     from .shards import Shard
 
-MOST_STEPS = PASSES
+MOST_STEPS = GroundRanges.passes
 """Of one sprint."""
 
 
@@ -38,7 +38,7 @@ class _Graphs(NamedTuple):
 class Sprint:
     """Steps of a shard's worlds, part by part."""
 
-    def __init__(self, shard: Shard, found: GroundParts, dt: float):
+    def __init__(self, shard: Shard, found: GroundRanges, dt: float):
         """Nothing is launched or captured yet; see `make_sprint`."""
         self._shard, self._found = shard, found
         self._parts = shard.solver.parts
@@ -52,7 +52,7 @@ class Sprint:
             for _ in range(steps - 1):
                 self._launch_further(i, part)
             self._steps.leave(part)
-        self._shard.pipeline.note_parts(self._found)
+        self._found.note()
 
     def capture(self) -> None:
         """Record the graphs of all parts."""
@@ -61,7 +61,7 @@ class Sprint:
             further = self._record(lambda i=i, part=part: self._launch_further(i, part))
             last = self._record(lambda part=part: self._steps.leave(part))
             self._graphs.append(_Graphs(first, further, last))
-        self._note = self._record(lambda: self._shard.pipeline.note_parts(self._found))
+        self._note = self._record(lambda: self._found.note())
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps from the first buffer to the second one; at most `MOST_STEPS`."""
@@ -107,5 +107,5 @@ def make_sprint(shard: Shard, dt: float) -> Sprint | None:
     if (np.diff(world) < 0).any():
         return None
     bounds = np.array([part.first for part in solver.parts] + [solver.sizes.world_count])
-    found = shard.pipeline.make_parts(bounds, world)
+    found = shard.pipeline.split(bounds, world)
     return None if found is None else Sprint(shard, found, dt)

@@ -1,27 +1,40 @@
-"""Which contacts stay when a pass finds more than the buffer can hold.
+"""What happens when a pass finds more contacts than the caller's buffer holds.
 
-The room is shared like water between vessels: every world gets the same number of places, worlds that need fewer leave
-theirs to the others, and what cannot be divided goes to the first worlds that can use it. So a world with no more than
-its even share keeps every contact, whatever the others do. A world that must give some up keeps its deepest. Contacts
-that stay keep their order.
+Newton's narrow phase writes contacts as it finds them and drops what comes after the last row. Where that may happen,
+it writes into a larger buffer, and the stages below move what fits into the caller's. Where the caller's buffer holds
+as many contacts as the shapes are estimated to have, there is neither the larger buffer nor the extra work.
+
+The rows are shared like water between vessels: every world gets the same number, worlds that need fewer leave theirs to
+the others, and what cannot be divided goes to the first worlds that can use it. So a world with no more than its even
+share keeps every contact, whatever the others do. A world that must give some up keeps its deepest. Contacts that stay
+keep their order.
 
 Every contact has a key that sorts by depth and, at equal depth, by index. All keys differ, so a world's selection is
 one threshold, found by bisection; the outcome does not depend on the order in which threads come. Counts are
-integers, so neither does the shared room.
+integers, so neither does the sharing.
 
-The stages below take their share of the work from ``thread`` of ``threads``. On the CPU one thread runs them one after
+The stages take their share of the work from ``thread`` of ``threads``. On the CPU one thread runs them one after
 another in a single launch; on CUDA each is a launch.
 """
 
+from typing import Any, NamedTuple
+
+import newton
 import warp as wp
 
+from ..contacts import dropped_by_world, set_dropped_by_world
+from ..kernels.contact_gap import contact_gap
+from ..kernels.deepest import depth_key
 from ..kernels.lanes import barrier, lane, make_block_sum
-from .rows import ContactRows, copy_row, copy_rows, next_generation, optional_fields, take_out_row
+from ..kernels.structs import StructArgument
+from .rows import ContactRows, RowArguments, close_rows, copy_row, copy_rows, optional_fields, take_out_row
 
+LARGER_FACTOR = 4
+"""The larger buffer holds at most this many times the contacts of the caller's ..."""
+LARGER_FREE = 1 << 16
+"""... but up to this many contacts (6 MB) it is as large as the estimate."""
 ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))
 """Threshold of a world that keeps all of its contacts."""
-SIGN, LAST = wp.constant(wp.uint32(0x80000000)), wp.constant(wp.uint32(0xFFFFFFFF))
-"""Sign bit and largest value of a key; written out in a kernel they would be taken for signed numbers."""
 
 block_sum = make_block_sum(wp.int32)
 
@@ -30,7 +43,7 @@ block_sum = make_block_sum(wp.int32)
 class Selection:
     """Tables of the selection; a bin is a world, and the last bin is for contacts of no world if there are several."""
 
-    room: int  # rows of the source
+    found_max: int  # rows of the source: more than the target has, or the same if there is nothing to select
     capacity: int  # rows of the target
     shape_world: wp.array[wp.int32]
     shape_body: wp.array[wp.int32]
@@ -79,20 +92,7 @@ def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: wp.arr
     if body0 >= 0:
         arm0 = wp.quat_rotate(wp.transform_get_rotation(body_q[body0]), arm0)
         origin -= wp.transform_get_translation(body_q[body0])
-    return wp.dot(source.normal[i], origin + (arm - arm0)) - source.margin0[i] - source.margin1[i]
-
-
-@wp.func
-def depth_key(phi: float, i: int) -> wp.uint64:
-    """Sorts like phi, then like i; a value that is no number comes last."""
-    bits = wp.cast(phi, wp.uint32)
-    if (bits & SIGN) != wp.uint32(0):
-        bits = ~bits
-    else:
-        bits = bits | SIGN
-    if phi != phi:
-        bits = LAST
-    return (wp.uint64(bits) << wp.uint64(32)) | wp.uint64(i)
+    return contact_gap(source.normal[i], origin + (arm - arm0), source.margin0[i], source.margin1[i])
 
 
 @wp.func
@@ -106,15 +106,11 @@ def stays(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> bool:
 
 @wp.func
 def count_by_bin(
-    s: wp.ref[Selection],
-    source: wp.ref[ContactRows],
-    body_q: wp.array[wp.transformf],
-    thread: int,
-    threads: int,
+    s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: wp.array[wp.transformf], thread: int, threads: int
 ) -> None:
     """Stage 1: contacts of each bin, and the key of each contact."""
     if overflows(s, source):
-        rows = wp.min(source.counters[0], s.room)
+        rows = wp.min(source.counters[0], s.found_max)
         i = int(thread)
         while i < rows:
             bin = bin_of(s, source, i)
@@ -148,15 +144,15 @@ def bins_above(s: wp.ref[Selection], level: int, end: int) -> int:
 
 
 @wp.func
-def share_room(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
-    """Stage 2, one block: places of each bin, and room for the lists of those that must select."""
+def share_rows(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
+    """Stage 2, one block: places of each bin, and where the lists of those begin that must select."""
     if overflows(s, source):
         bins = s.found.shape[0]
-        live = filled_to(s, s.room)
-        level = int(s.room)
+        live = filled_to(s, s.found_max)
+        level = int(s.found_max)
         end = int(0)  # bins before this one get one place more
         if live > s.capacity:
-            # the highest level that the room allows
+            # the highest level for which there are enough places
             level = int(0)
             high = s.capacity + 1
             while high - level > 1:
@@ -201,7 +197,7 @@ def share_room(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: w
 def list_crowded(s: wp.ref[Selection], source: wp.ref[ContactRows], thread: int, threads: int) -> None:
     """Stage 3: the rows of every bin that must select, in any order."""
     if overflows(s, source):
-        rows = wp.min(source.counters[0], s.room)
+        rows = wp.min(source.counters[0], s.found_max)
         i = int(thread)
         while i < rows:
             bin = bin_of(s, source, i)
@@ -247,7 +243,7 @@ def find_limits(s: wp.ref[Selection], source: wp.ref[ContactRows], block: int, b
 def count_chunk(s: wp.ref[Selection], source: wp.ref[ContactRows], chunk: int, chunks: int) -> None:
     """Stage 5: contacts that stay, in a chunk of adjacent rows."""
     if overflows(s, source):
-        rows = wp.min(source.counters[0], s.room)
+        rows = wp.min(source.counters[0], s.found_max)
         size = (rows + chunks - 1) // chunks
         count = int(0)
         i = int(chunk * size)
@@ -268,8 +264,8 @@ def write_selected(
     chunks: int,
     target: wp.ref[ContactRows],
 ) -> int:
-    """The rows that stay, in their old order; returns how many contacts there would be with enough room."""
-    rows = wp.min(source.counters[0], s.room)
+    """The rows that stay, in their old order; returns how many contacts there would be in a buffer that holds all."""
+    rows = wp.min(source.counters[0], s.found_max)
     if thread < chunks:
         fields = optional_fields(source, target)
         size = (rows + chunks - 1) // chunks
@@ -308,37 +304,48 @@ def write_rows(
     if overflows(s, source[0]):
         found = write_selected(s, source[0], thread, threads, chunks, target[0])
     else:
-        copy_rows(source, target, thread, threads, found)
+        copy_rows(source, target, thread, found, threads)
     if thread == 0:
-        target[0].counters[0] = found
-        target[0].counters[1] = 0
-        target[0].counters[2] = source[0].counters[2]
-        target[0].generation[0] = next_generation(target[0].generation[0])
+        close_rows(target[0], found, source[0].counters[2])
 
 
 @wp.func
-def select_all(
+def join_rows(
     s: wp.ref[Selection],
-    source: wp.array[ContactRows],
+    own: int,
     body_q: wp.array[wp.transformf],
+    source: wp.array[ContactRows],
     target: wp.array[ContactRows],
     dropped_out: wp.array[wp.int32],
 ) -> None:
-    """All stages, for a single thread."""
-    count_by_bin(s, source[0], body_q, 0, 1)
-    share_room(s, source[0], dropped_out)
-    list_crowded(s, source[0], 0, 1)
-    find_limits(s, source[0], 0, 1)
-    count_chunk(s, source[0], 0, 1)
-    write_rows(s, source, 0, 1, 1, target)
+    """Bring the rows of a pass together in the caller's buffer, or those that stay; all stages, for a single thread.
+
+    Args:
+        s: Tables.
+        own: How many rows we wrote before Newton did: into ``target`` if they all fit there, else into ``source``.
+        body_q: Body poses.
+        source: Holds Newton's rows, after ours, and the counters.
+        target: The caller's buffer.
+        dropped_out: Contacts that each bin loses.
+    """
+    found = source[0].counters[0]
+    if found > s.capacity:
+        if own <= s.capacity:
+            copy_rows(target, source, 0, own, 1)
+        count_by_bin(s, source[0], body_q, 0, 1)
+        share_rows(s, source[0], dropped_out)
+        list_crowded(s, source[0], 0, 1)
+        find_limits(s, source[0], 0, 1)
+        count_chunk(s, source[0], 0, 1)
+        found = write_selected(s, source[0], 0, 1, 1, target[0])
+    else:
+        copy_rows(source, target, own, found, 1)
+    close_rows(target[0], found, source[0].counters[2])
 
 
 @wp.kernel(enable_backward=False)
 def stage_count(
-    selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    body_q: wp.array[wp.transformf],
-    threads: int,
+    selection: wp.array[Selection], source: wp.array[ContactRows], body_q: wp.array[wp.transformf], threads: int
 ) -> None:
     """Stage 1 alone."""
     count_by_bin(selection[0], source[0], body_q, wp.tid(), threads)
@@ -347,7 +354,7 @@ def stage_count(
 @wp.kernel(enable_backward=False)
 def stage_share(selection: wp.array[Selection], source: wp.array[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
     """Stage 2 alone."""
-    share_room(selection[0], source[0], dropped_out)
+    share_rows(selection[0], source[0], dropped_out)
 
 
 @wp.kernel(enable_backward=False)
@@ -378,3 +385,114 @@ def stage_write(
 ) -> None:
     """Stage 6 alone."""
     write_rows(selection[0], source, wp.tid(), threads, chunks, target)
+
+
+class Grid(NamedTuple):
+    """How the stages are spread over threads."""
+
+    threads: int
+    chunks: int
+    blocks: int
+    lanes: int
+
+
+SERIAL_GRID = Grid(threads=1, chunks=1, blocks=1, lanes=1)
+CUDA_GRID = Grid(threads=16384, chunks=512, blocks=1024, lanes=64)
+
+
+def larger_capacity(capacity: int, estimate: int) -> int:
+    """Contacts that a pass must be able to write for a buffer of ``capacity``, if ``estimate`` are expected at most."""
+    if capacity >= estimate:
+        return capacity
+    return min(estimate, max(LARGER_FACTOR * capacity, LARGER_FREE))
+
+
+class Overflow:
+    """The larger buffer, if there is one, and the tables of the selection; `select` allocates nothing."""
+
+    larger: newton.Contacts | None
+    """What a pass writes into instead of the caller's buffer; None if that can hold all contacts."""
+
+    peak_dropped: wp.array
+    """Most contacts that any pass took from each bin; empty if nothing is selected."""
+
+    def __init__(
+        self, model: newton.Model, capacity: int, larger: newton.Contacts | None = None, grid: Grid | None = None
+    ):
+        """Prepare the selection of ``capacity`` rows out of ``larger``.
+
+        Args:
+            model: Whose shapes.
+            capacity: Rows of the caller's buffers.
+            larger: What a pass will write into; None if the caller's buffers can hold all contacts.
+            grid: Sizes of the launches of `select`. None suits CUDA, or the CPU, where a single thread will do
+                all stages in one launch without `select`.
+        """
+        device = model.device
+        self.larger, self.capacity, self.bins = larger, capacity, bin_count(model)
+        self._grid = grid or (SERIAL_GRID if device.is_cpu else CUDA_GRID)
+        self._rows = RowArguments(device)
+        found_max = capacity if larger is None else larger.rigid_contact_max
+        tables: Any = Selection()
+        tables.found_max, tables.capacity = found_max, capacity
+        if larger is not None:
+            tables.shape_world, tables.shape_body = model.shape_world, model.shape_body
+            for name in ("found", "kept", "listed", "start", "filled", "peak_dropped"):
+                setattr(tables, name, wp.zeros(self.bins, dtype=wp.int32, device=device))
+            tables.limit = wp.zeros(self.bins, dtype=wp.uint64, device=device)
+            tables.key = wp.zeros(found_max, dtype=wp.uint64, device=device)
+            tables.list = wp.zeros(found_max, dtype=wp.int32, device=device)
+            tables.live = wp.zeros(2, dtype=wp.int32, device=device)
+            tables.chunk = wp.zeros(self._grid.chunks, dtype=wp.int32, device=device)
+            tables.scratch = wp.zeros(self._grid.blocks * self._grid.lanes, dtype=wp.int32, device=device)
+        self._tables = StructArgument(tables, device)
+        bins = 0 if larger is None else self.bins
+        self._dropped = wp.zeros(bins, dtype=wp.int32, device=device)  # for buffers that bring no array of their own
+        self.peak_dropped = self._dropped if larger is None else tables.peak_dropped
+
+    @property
+    def tables(self) -> wp.array:
+        """The `Selection` as an argument of kernels."""
+        return self._tables.array
+
+    def written(self, buffer: newton.Contacts) -> newton.Contacts:
+        """What a pass for ``buffer`` writes into."""
+        return buffer if self.larger is None else self.larger
+
+    def prepare(self, buffer: newton.Contacts) -> None:
+        """Let a new buffer bring its own array for the contacts lost by each world, if some may be lost."""
+        if self.larger is not None:
+            set_dropped_by_world(buffer, wp.zeros_like(self._dropped))
+
+    def dropped_of(self, buffer: newton.Contacts) -> wp.array:
+        """The array that ``buffer`` carries for the contacts lost by each world; a common one if it brings none."""
+        if self.larger is None:
+            set_dropped_by_world(buffer, None)
+            return self._dropped
+        dropped = dropped_by_world(buffer)
+        if dropped is None or dropped.shape[0] != self.bins or dropped.device != self._dropped.device:
+            dropped = self._dropped
+            set_dropped_by_world(buffer, dropped)
+        return dropped
+
+    def select(self, body_q: wp.array, buffer: newton.Contacts) -> None:
+        """Fill ``buffer`` with the contacts that stay: six launches, no wait. The CPU does it in `join_rows`."""
+        source, target, tables = self._rows.of(self.written(buffer)), self._rows.of(buffer), self.tables
+        threads, chunks, blocks, lanes = self._grid
+        self._launch(stage_count, threads, [tables, source, body_q, threads], [])
+        self._launch(stage_share, lanes, [tables, source], [self.dropped_of(buffer)])
+        self._launch(stage_list, threads, [tables, source, threads], [])
+        self._launch(stage_limits, blocks * lanes, [tables, source, blocks], [])
+        self._launch(stage_chunks, chunks, [tables, source, chunks], [])
+        self._launch(stage_write, threads, [tables, source, threads, chunks], [target])
+
+    def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:
+        block_dim, device = self._grid.lanes, self._dropped.device  # one size, so that CUDA compiles once
+        wp.launch(
+            kernel, dim=dim, inputs=inputs, outputs=outputs, block_dim=block_dim, device=device, record_tape=False
+        )
+
+
+def bin_count(model: newton.Model) -> int:
+    """One bin per world, and one more for contacts of no world if there is more than one world."""
+    return model.world_count + 1 if model.world_count > 1 else 1
