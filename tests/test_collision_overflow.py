@@ -264,7 +264,7 @@ class Synthetic:
         if self.stages:
             self.overflow.select(body_q, self.target)
         else:
-            self.end.finish(body_q, self.target)
+            self.end.run(body_q, self.target)
         return self.target
 
 

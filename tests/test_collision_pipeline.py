@@ -155,7 +155,7 @@ def test_contacts_are_emitted_up_to_margins_plus_gaps(kinds):
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_touching_shapes_have_a_direction_or_no_contact(kinds):
-    """Newton writes normals of zero length at d = 0; a plane's is mended, others are taken out."""
+    """Newton writes normals of zero length at d = 0; a plane's is repaired, others are taken out."""
     found = detector(kinds)(0.0)
     valid = found["shape0"] >= 0
     np.testing.assert_allclose(np.abs(found["normal"][valid, 2]), 1.0, atol=1e-3)

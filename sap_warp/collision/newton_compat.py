@@ -80,7 +80,7 @@ class StageArrays(NamedTuple):
 
 
 class AdaptedPipeline(newton.CollisionPipeline):
-    """Newton's pipeline with buffers of any size, launches that suit the CPU, and room for another broad phase."""
+    """Newton's pipeline with buffers of any size, launches that suit the CPU, and a way in for another broad phase."""
 
     buffer_size: int
     """Contacts that a buffer from `contacts` can hold."""

@@ -76,7 +76,7 @@ class PassEnd:
         self._own_search = own_rows is not None
         self._own_rows = wp.zeros(1, dtype=wp.int32, device=self._device) if own_rows is None else own_rows
 
-    def finish(self, body_q: wp.array, buffer: newton.Contacts) -> None:
+    def run(self, body_q: wp.array, buffer: newton.Contacts) -> None:
         """Bring the contacts of the last pass into ``buffer``."""
         overflow, rows = self._overflow, self._rows
         written, dropped = overflow.written(buffer), overflow.dropped_of(buffer)

@@ -166,7 +166,7 @@ class ListedPath:
         if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
         self._pipeline.collide_with(lambda: self._search(view.body_q, written, buffer), view, written)
-        self._end.finish(view.body_q, buffer)
+        self._end.run(view.body_q, buffer)
 
     @staticmethod
     def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
@@ -216,7 +216,7 @@ class NewtonPath:
         if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
         self._pipeline.collide(view, written, dt=dt)
-        self._end.finish(view.body_q, buffer)
+        self._end.run(view.body_q, buffer)
 
     @staticmethod
     def bound(model: newton.Model, pairs: np.ndarray | None) -> int:

@@ -93,7 +93,7 @@ class CapacityRecord:
     """Keeps the counts of every collision pass on the device, and reports them when the host asks."""
 
     def __init__(self, pipeline: AdaptedPipeline, strict: bool, overflow: Overflow):
-        """Watch the passes of ``pipeline``; ``strict`` makes a lack of room an error."""
+        """Watch the passes of ``pipeline``; ``strict`` makes dropped contacts an error."""
         self.strict = strict
         self._arrays, self._pair_max = pipeline.arrays, pipeline.shape_pairs_max
         self._overflow = overflow
