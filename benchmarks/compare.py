@@ -175,12 +175,9 @@ def check_same(row: Row, scene: robots.Scene) -> None:
             row.notes.append(f"DIFFERENT: height {other.height:.4f} m in {name}, {ours.height:.4f} m in SAP Warp")
 
 
-def sap_options(arguments: argparse.Namespace, worlds: int) -> dict[str, Any]:
-    """Options of SAP Warp: solver, and groups of worlds that take all steps of a call before the next group."""
-    options: dict[str, Any] = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
-    if 0 < arguments.worlds_per_shard < worlds:
-        options["worlds_per_shard"] = arguments.worlds_per_shard
-    return options
+def sap_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Options of the solver."""
+    return {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
 
 
 def compare_scene(scene: robots.Scene, arguments: argparse.Namespace) -> list[Row]:
@@ -189,7 +186,7 @@ def compare_scene(scene: robots.Scene, arguments: argparse.Namespace) -> list[Ro
     many = max(arguments.threads, scene.worlds // (4 if arguments.quick else 1))
     rows = []
     for worlds in (1, many) if arguments.threads == 1 else (many,):
-        engines: list[Engine] = [SapEngine(scene, worlds, arguments.threads, **sap_options(arguments, worlds))]
+        engines: list[Engine] = [SapEngine(scene, worlds, arguments.threads, **sap_options(arguments))]
         notes = []
         others: list[Any] = [lambda w=worlds: MujocoEngine(scene, w, arguments.threads)]
         if worlds == 1 and "drake" in arguments.engines:
@@ -203,7 +200,7 @@ def compare_scene(scene: robots.Scene, arguments: argparse.Namespace) -> list[Ro
         if scene.falls and worlds > 1:
             phases = {"fall": engines, **phases}
             if arguments.line_search == "monotone_decay":
-                exact = sap_options(arguments, worlds) | EXACT_SEARCH
+                exact = sap_options(arguments) | EXACT_SEARCH
                 phases["fall, exact_root"] = [SapEngine(scene, worlds, arguments.threads, **exact), *engines[1:]]
         for phase, taking_part in phases.items():
             row = measure(scene, worlds, taking_part, phase, arguments.repeats, arguments.seconds, clock)
@@ -216,7 +213,7 @@ def compare_threads(arguments: argparse.Namespace) -> dict[str, Any]:
     """Speed of two threads over one in wall time, for which two cores must be idle, and the processor time they use."""
     scene = robots.SCENES["humanoid"]
     worlds = 64 if arguments.quick else 256
-    ours = [SapEngine(scene, worlds, threads, **sap_options(arguments, worlds)) for threads in (1, 2)]
+    ours = [SapEngine(scene, worlds, threads, **sap_options(arguments)) for threads in (1, 2)]
     engines: list[Engine] = [*ours, *(MujocoEngine(scene, worlds, threads) for threads in (1, 2))]
     clock = Clock(2)
     steps = np.repeat([steps_for(engine, arguments.seconds, clock) for engine in engines[::2]], 2).tolist()
@@ -359,13 +356,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of SAP Warp and of MuJoCo")
     parser.add_argument("--preset", default="approx64", help="fp64 as the other engines (default: %(default)s)")
     parser.add_argument("--line-search", default="monotone_decay", help="default: %(default)s")
-    parser.add_argument(
-        "--worlds-per-shard",
-        type=int,
-        default=0,
-        metavar="N",
-        help="Simulation(worlds_per_shard=N) for the throughput rows; 0 is one shard, as users get it by default",
-    )
     parser.add_argument("--repeats", type=int, metavar="N", help="default 7, quick: 3")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write compare.md, compare.json and compare.png")
     arguments = parser.parse_args(argv)
@@ -373,8 +363,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments.seconds = 0.1 if arguments.quick else 0.3
     if min(arguments.threads, arguments.repeats) < 1:
         parser.error("threads and repeats must be at least 1")
-    if arguments.worlds_per_shard < 0:
-        parser.error("worlds-per-shard must not be negative")
     if arguments.output is not None and not arguments.output.is_dir():
         parser.error(f"there is no folder {arguments.output}")
     return arguments

@@ -15,8 +15,8 @@ import numpy as np
 import warp as wp
 
 from sap_warp.kernels.launch import solver_kernel
+from sap_warp.kernels.packed_rows import RowPattern, make_cholesky
 from sap_warp.kernels.types import FP64
-from sap_warp.solver.block import make_cholesky, make_copy
 from sap_warp.solver.layout import build_layout
 
 
@@ -59,26 +59,30 @@ CASES = {
 
 def make_kernel():
     """Copy, factor and solve for every world."""
-    cholesky, copy = make_cholesky(FP64), make_copy(FP64, FP64)
+    cholesky = make_cholesky(FP64)
     factor, solve = cholesky.factor, cholesky.solve
 
     @solver_kernel
     def factor_and_solve(
         source: wp.array(dtype=wp.float64),
         right: wp.array(dtype=wp.float64),
-        first: wp.array(dtype=wp.int32),
-        entry: wp.array(dtype=wp.int32),
-        above: wp.array(dtype=wp.int32),
-        above_start: wp.array(dtype=wp.int32),
+        rows: RowPattern,
         count: int,
         coupled: int,
         matrix: wp.array(dtype=wp.float64),
         x: wp.array(dtype=wp.float64),
     ):
-        copy(source, 0, matrix, 0, source.shape[0])
-        copy(right, 0, x, 0, count)
-        if factor(matrix, first, entry, above, above_start, 0, count, coupled) != 0:
-            solve(matrix, first, entry, above, above_start, 0, count, coupled, x)
+        pattern = rows
+        i = int(0)
+        while i < source.shape[0]:
+            matrix[i] = source[i]
+            i += 1
+        i = 0
+        while i < count:
+            x[i] = right[i]
+            i += 1
+        if factor(matrix, pattern, 0, count, coupled) != 0:
+            solve(matrix, pattern, 0, count, coupled, x)
 
     return factor_and_solve
 
@@ -87,17 +91,19 @@ def measure(kernel, builder, dense, repeats):
     """Microseconds of one factorization and solve, and the number of stored entries."""
     layout, sizes = build_layout(builder.finalize(device="cpu"))
     n = sizes.dof_count
-    first = np.zeros(n, np.int32) if dense else layout.dof_first.numpy()
+    first = np.zeros(n, np.int32) if dense else layout.rows.first.numpy()
     lengths = np.arange(n) - first + 1
     entry = np.concatenate([[0], np.cumsum(lengths)])[:-1].astype(np.int32)
     rng = np.random.default_rng(0)
     packed = rng.uniform(-0.5, 0.5, int(lengths.sum())) / n
     packed[entry + lengths - 1] = 2.0
-    first, entry = (wp.array(a, dtype=wp.int32, device="cpu") for a in (first, entry))
+    rows = RowPattern()
+    rows.first, rows.entry = (wp.array(a, dtype=wp.int32, device="cpu") for a in (first, entry))
+    rows.above, rows.above_start = layout.rows.above, layout.rows.above_start
     source = wp.array(packed, dtype=wp.float64, device="cpu")
     right = wp.ones(n, dtype=wp.float64, device="cpu")
     matrix, x = wp.zeros_like(source), wp.zeros_like(right)
-    inputs = [source, right, first, entry, layout.dof_above, layout.dof_above_start, n, int(dense), matrix, x]
+    inputs = [source, right, rows, n, int(dense), matrix, x]
     batch = 200
     wp.launch(kernel, dim=1, inputs=inputs, device="cpu")
     with wp.ScopedCapture(device="cpu") as capture:

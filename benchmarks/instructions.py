@@ -35,10 +35,12 @@ def run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> N
     randomize_start(model, 1)
     sim = Simulation.from_loaded(built, statistics=False, contact_preset_variant=preset)
     sim.reset()
-    sim.step(steps + steps % 2)
+    sim.step(steps)
     with wp.ScopedCapture("cpu") as nothing:
         pass
-    graphs = [("nothing", nothing.graph), *record_stages(sim.shards[0], 0, sim.dt)]
+    begin, stages, _ = record_stages(sim.shards[0], sim.dt)
+    wp.capture_launch(begin)
+    graphs = [("nothing", nothing.graph), *stages]
     os.write(names, "\n".join(name for name, _ in graphs).encode())
     os.close(names)
     for _, graph in graphs:

@@ -122,17 +122,18 @@ def compare_presets(
 
     reference, differences = [], [[] for _ in OTHERS]  # type: ignore[var-annotated]
     with_contact = not_converged = 0
-    scratch = built.sap_model.state()
+    before, scratch = built.sap_model.state(), built.sap_model.state()
     for step in range(1, steps + 1):
-        source = (step - 1) % 2
-        run.launch(source, sim.dt)
+        if step % every == 0:
+            before.assign(sim.state)
+        sim.step()
         if step % every == 0:
             velocity = _velocity(run.solver)
             reference.append(velocity)
             with_contact += int(np.count_nonzero(run.solver.contact_jacobian.contact_count.numpy()))
             not_converged += int(np.count_nonzero(run.solver.status != SolveStatus.CONVERGED))
             for solver, found in zip(others, differences, strict=True):
-                solver.step(run.states[source], scratch, run.control, run.contacts, sim.dt)
+                solver.step(before, scratch, run.control, run.contacts, sim.dt)
                 found.append(_velocity(solver) - velocity)
                 not_converged += int(np.count_nonzero(solver.status != SolveStatus.CONVERGED))
         if report is not None:

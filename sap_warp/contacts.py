@@ -8,7 +8,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from .views import NewtonView
+from .newton_view import NewtonView
 
 
 class ContactCapacityError(RuntimeError):

@@ -17,7 +17,7 @@ import numpy as np
 import warp as wp
 
 from .kernels.types import normalize_precision
-from .views import NewtonView
+from .newton_view import NewtonView
 
 ORDERS = ("public", "sap")
 """Valid values of every order flag."""

@@ -40,6 +40,8 @@ def randomize_start(model: newton.Model, seed: int, tilt: float | None = None, s
     import newton
     import numpy as np
 
+    from .solver.initial_poses import place_bodies
+
     rng = np.random.default_rng(seed)
     q = model.joint_q.numpy()
     kinds, starts = model.joint_type.numpy(), model.joint_q_start.numpy()
@@ -62,9 +64,7 @@ def randomize_start(model: newton.Model, seed: int, tilt: float | None = None, s
             entries = slice(start, starts[joint + 1])
             q[entries] = np.where(limited, random, q[entries])
     model.joint_q.assign(q)
-    state = model.state()
-    newton.eval_fk(model, model.joint_q, model.joint_qd, state)
-    model.body_q.assign(state.body_q)
+    place_bodies(model)
 
 
 def _random_rotation(rng: np.random.Generator, largest: float) -> np.ndarray:

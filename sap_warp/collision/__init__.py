@@ -5,7 +5,8 @@ It stands on `newton.CollisionPipeline`. This package adds the views that the so
 way to the contacts of models that meet only the ground.
 """
 
-from .capacity import ContactCapacityError, sap_estimate_rigid_contact_max
+from ..contacts import ContactCapacityError
+from .capacity import sap_estimate_rigid_contact_max
 from .model import SapCollisionModel
 from .pairs import UnsupportedPair
 from .pipeline import BROAD_PHASE_MODES, SapCollisionPipeline, sap_normalize_broad_phase_mode

@@ -1,25 +1,12 @@
-"""How many contacts to expect, how many there were, and what to say when the buffer was too small."""
+"""How many contacts to expect."""
 
 from __future__ import annotations
 
-import warnings
-
 import newton
 import numpy as np
-import warp as wp
 
-from ..contacts import ContactCapacityError, name_worlds
 from ..model import SapModel
 from .model import SapCollisionModel, newton_model_of
-from .need import (
-    PEAK,
-    PEAK_DROPPED,
-    PEAK_LOST,
-    PEAK_PAIRS,
-    PEAK_TRIANGLES,
-    REDUCTION_LOSS,
-)
-from .room import ContactRoom
 
 _T = newton.GeoType
 _MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
@@ -52,7 +39,7 @@ def sap_estimate_rigid_contact_max(model: SapCollisionModel | SapModel | newton.
 
 
 def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int:
-    """Contacts that a pass must have room for, so that a full buffer can be filled with the right ones.
+    """Contacts that a pass must be able to write, so that a full buffer can be filled with the right ones.
 
     The estimate; but a few listed pairs without meshes and heightfields cannot have more than their manifolds, even if
     that is less than the smallest estimate.
@@ -85,71 +72,3 @@ def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
     # a global plane meets every shape, a global shape every plane
     seen = planes_by_world[0] + np.where(world >= 0, planes_by_world[world + 1], planes_by_world[1:].sum())
     return int((size * (NEIGHBOURS // 2 + seen))[solid].sum())
-
-
-class CapacityRecord:
-    """Keeps the need of every collision pass on the device, and reports it when the host asks."""
-
-    def __init__(self, pipeline: newton.CollisionPipeline, strict: bool, room: ContactRoom | None):
-        """Watch the passes of ``pipeline``, which writes into ``room`` or, if there is none, the caller's buffer."""
-        narrow_phase, device = pipeline.narrow_phase, pipeline.device
-        self.strict = strict
-        self.pair_count = pipeline.broad_phase_pair_count
-        self.pair_max = pipeline.shape_pairs_max
-        triangles = narrow_phase.triangle_pairs_count
-        self.triangle_count = wp.empty(0, dtype=wp.int32, device=device) if triangles is None else triangles
-        self.triangle_max = 0 if narrow_phase.triangle_pairs is None else narrow_phase.triangle_pairs.shape[0]
-        self.room = room
-        self.record = wp.zeros(8, dtype=wp.int32, device=device)
-        self._warned = False
-
-    def read(self) -> np.ndarray:
-        """Wait for the device and return the record; warn once, or raise if strict, when something was dropped.
-
-        Raises:
-            ContactCapacityError: Something was dropped since the last `clear` and ``strict`` is set.
-        """
-        record = self.record.numpy()
-        problems = self._problems(record)
-        if problems and self.strict:
-            raise ContactCapacityError(" ".join(problems))
-        if problems and not self._warned:
-            self._warned = True
-            warnings.warn(" ".join(problems), RuntimeWarning, stacklevel=3)
-        return record
-
-    def clear(self) -> None:
-        """Forget the past; a later overflow is reported again."""
-        self.record.zero_()
-        if self.room is not None:
-            self.room.peak_dropped.zero_()
-        self._warned = False
-
-    def _where(self, record: np.ndarray) -> str:
-        """Which worlds lost contacts, as far as it is known."""
-        worlds = "" if self.room is None else name_worlds(self.room.peak_dropped.numpy())
-        where = f", in {worlds}" if worlds else ""
-        if record[PEAK_LOST] > 0:
-            where += f"; {record[PEAK_LOST]} of them in the order they were found, whatever their world and depth"
-        return where
-
-    def _problems(self, record: np.ndarray) -> list[str]:
-        problems = []
-        if record[PEAK_DROPPED] > 0:
-            problems.append(
-                f"The contact buffer was too small: a collision pass found {record[PEAK]} contacts and dropped "
-                f"{record[PEAK_DROPPED]}{self._where(record)}. Set rigid_contact_max={record[PEAK]} or more."
-            )
-        if record[PEAK_PAIRS] > self.pair_max:
-            problems.append(
-                f"The broad phase found {record[PEAK_PAIRS]} shape pairs and has room for {self.pair_max}. "
-                f"Set shape_pairs_max={record[PEAK_PAIRS]} or more."
-            )
-        if record[PEAK_TRIANGLES] > self.triangle_max:
-            problems.append(
-                f"The narrow phase found {record[PEAK_TRIANGLES]} triangle pairs and has room for "
-                f"{self.triangle_max}. Set max_triangle_pairs={record[PEAK_TRIANGLES]} or more."
-            )
-        if record[REDUCTION_LOSS] > 0:
-            problems.append("Contact reduction of mesh pairs lost candidates. Raise max_triangle_pairs.")
-        return problems

@@ -18,33 +18,26 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.deepest import shallowest_place
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import StructCache, make_flat
 from .capacity import CONTACTS_PER_PAIR
-from .need import count_pass, note_contacts
-from .room import ContactRoom
-from .rows import ContactRows, copy_rows, flat_rows, next_generation, row_arrays
-from .selection import Selection, select_all
+from .overflow import Selection, join_rows
+from .records import PassCounts, add_to_totals, note_contacts
+from .rows import ContactRows, clear_overrides, close_rows, flat_rows
 
 SPHERE = wp.constant(int(newton.GeoType.SPHERE))
 CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
 BOX = wp.constant(int(newton.GeoType.BOX))
 CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
+WHOLE, FIRST, FURTHER = wp.constant(0), wp.constant(1), wp.constant(2)
+"""Passes over all worlds, and over a range of them: its first one since the totals were noted, and others."""
 
 _T = newton.GeoType
 _MOST = {_T.SPHERE: 1, _T.CAPSULE: 2, _T.BOX: 4, _T.CYLINDER: 4, _T.ELLIPSOID: 1}
 """Kinds of shapes that `meet` knows, and the contacts they can have with a plane."""
 collide_plane_cylinder = newton.geometry.collide_plane_cylinder
-_MODEL_ARRAYS = (
-    "body_flags",
-    "shape_body",
-    "shape_type",
-    "shape_transform",
-    "shape_scale",
-    "shape_margin",
-    "shape_gap",
-)
 
 
 @wp.struct
@@ -54,6 +47,7 @@ class GroundPairs:
     Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for.
     """
 
+    with_kinematic: int  # whether kinematic bodies meet the ground too
     plane: wp.array(dtype=wp.int32)
     shape: wp.array(dtype=wp.int32)
     body_flags: wp.array(dtype=wp.int32)
@@ -66,74 +60,64 @@ class GroundPairs:
 
 
 @wp.struct
-class Ground:
-    """The plane and the body of the pair at hand."""
+class Meeting:
+    """The pair at hand, and how far the pass has come."""
 
     plane: int
     shape: int
     normal: wp.vec3f  # of the plane, in world frame
     origin: wp.vec3f  # of the plane
+    margin0: float
+    gap0: float
+    pose: wp.transformf  # of the body
     body_normal: wp.vec3f  # the normal in the frame of the body
     body_height: float  # of the body's origin above the plane [m]
-    pose: wp.transformf  # of the body
-    margin0: float
+    local: wp.transformf  # pose of the shape in the frame of the body
+    size: wp.vec3f
+    height: float  # of the shape's origin above the plane [m]
+    margin1: float
     reach: float  # contacts with a distance up to this one are written [m]
-
-
-@wp.struct
-class Places:
-    """Where rows go: the first ones into the caller's buffer, those that it has no room for into another one."""
-
-    capacity: int
-    room: int
-    found: int
-    overrides: int  # whether the caller's buffer has stiffness, damping and friction by contact
-    rest_overrides: int
+    found: int  # contacts of the pass so far
+    capacity: int  # rows of the buffer
+    overrides: int  # whether the buffer has stiffness, damping and friction by contact
 
 
 flat_pairs = make_flat(GroundPairs)
 
 
 @wp.func
-def write_row(
-    rows: wp.ref[ContactRows], overrides: int, i: int, g: wp.ref[Ground], point: wp.vec3f, radius: float
-) -> None:
-    """A contact of a point in body frame [m] with the radius around it."""
-    # The point below on the plane decides about the depth that the solver sees, so its height is measured anew, in
-    # world frame: on level ground at z = 0 it is zero to the last bit.
-    world = wp.transform_point(g.pose, point)
-    rows.shape0[i] = g.plane
-    rows.shape1[i] = g.shape
-    rows.point0[i] = world - wp.dot(world - g.origin, g.normal) * g.normal
-    rows.point1[i] = point
-    rows.offset0[i] = g.margin0 * g.normal
-    rows.offset1[i] = -radius * g.body_normal
-    rows.normal[i] = g.normal
-    rows.margin0[i] = g.margin0
-    rows.margin1[i] = radius
-    rows.tids[i] = 0
-    if overrides != 0:
-        rows.stiffness[i] = float(0.0)
-        rows.damping[i] = float(0.0)
-        rows.friction[i] = float(0.0)
+def add_row(rows: wp.ref[ContactRows], m: wp.ref[Meeting], point: wp.vec3f, radius: float) -> None:
+    """A contact of a point in body frame [m] with the radius around it; only counted if the buffer is full."""
+    i = m.found
+    m.found = i + 1
+    if i < m.capacity:
+        # The point below on the plane decides about the depth that the solver sees, so its height is measured anew,
+        # in world frame: on level ground at z = 0 it is zero to the last bit.
+        world = wp.transform_point(m.pose, point)
+        rows.shape0[i] = m.plane
+        rows.shape1[i] = m.shape
+        rows.point0[i] = world - wp.dot(world - m.origin, m.normal) * m.normal
+        rows.point1[i] = point
+        rows.offset0[i] = m.margin0 * m.normal
+        rows.offset1[i] = -radius * m.body_normal
+        rows.normal[i] = m.normal
+        rows.margin0[i] = m.margin0
+        rows.margin1[i] = radius
+        rows.tids[i] = 0
+        if m.overrides != 0:
+            clear_overrides(rows, i)
 
 
 @wp.func
-def add_row(
-    target: wp.ref[ContactRows],
-    rest: wp.ref[ContactRows],
-    places: wp.ref[Places],
-    g: wp.ref[Ground],
-    point: wp.vec3f,
-    radius: float,
-) -> None:
-    """Write the next contact, wherever there is room for it, and count it in any case."""
-    i = places.found
-    places.found = i + 1
-    if i < places.capacity:
-        write_row(target, places.overrides, i, g, point, radius)
-    elif i < places.room:
-        write_row(rest, places.rest_overrides, i, g, point, radius)
+def meet_capsule(rows: wp.ref[ContactRows], m: wp.ref[Meeting], center: wp.vec3f) -> None:
+    """The centres of both ends."""
+    radius = m.size[0] + m.margin1
+    half = wp.quat_rotate(wp.transform_get_rotation(m.local), wp.vec3f(0.0, 0.0, m.size[1]))
+    rise = wp.dot(m.body_normal, half)
+    if m.height + rise <= m.reach:
+        add_row(rows, m, center + half, radius)
+    if m.height - rise <= m.reach:
+        add_row(rows, m, center - half, radius)
 
 
 @wp.func
@@ -147,129 +131,125 @@ def corner_of(size: wp.vec3f, i: int) -> wp.vec3f:
 
 
 @wp.func
-def meet_box(
-    target: wp.ref[ContactRows],
-    rest: wp.ref[ContactRows],
-    places: wp.ref[Places],
-    g: wp.ref[Ground],
-    local: wp.transformf,
-    size: wp.vec3f,
-    height: float,
-    margin: float,
-) -> None:
+def meet_box(rows: wp.ref[ContactRows], m: wp.ref[Meeting]) -> None:
     """The deepest four corners within reach. A corner beyond the fourth takes the place of the shallowest so far."""
-    turn = wp.transform_get_rotation(local)
-    n = wp.quat_rotate_inv(turn, g.body_normal)
+    n = wp.quat_rotate_inv(wp.transform_get_rotation(m.local), m.body_normal)
     depth = wp.vec4f()
     corner = wp.vec4i()
     count = int(0)
     i = int(0)
     while i < 8:
-        h = height + wp.dot(n, corner_of(size, i))
-        if h <= g.reach:
+        h = m.height + wp.dot(n, corner_of(m.size, i))
+        if h <= m.reach:
             place = int(count)
             if count == 4:
-                worst = int(0)
-                k = int(1)
-                while k < 4:
-                    if depth[k] > depth[worst]:
-                        worst = k
-                    k += 1
-                if h < depth[worst]:
-                    place = worst
+                place = shallowest_place(h, depth, 0, 4)
             else:
                 count += 1
-            if place < 4:
+            if place >= 0:
                 depth[place] = h
                 corner[place] = i
         i += 1
     j = int(0)
     while j < count:
-        add_row(target, rest, places, g, wp.transform_point(local, corner_of(size, corner[j])), margin)
+        add_row(rows, m, wp.transform_point(m.local, corner_of(m.size, corner[j])), m.margin1)
         j += 1
 
 
 @wp.func
-def meet_cylinder(
-    target: wp.ref[ContactRows],
-    rest: wp.ref[ContactRows],
-    places: wp.ref[Places],
-    g: wp.ref[Ground],
-    local: wp.transformf,
-    size: wp.vec3f,
-    margin: float,
-) -> None:
+def meet_cylinder(rows: wp.ref[ContactRows], m: wp.ref[Meeting]) -> None:
     """Newton's points on the rims, in its order; some of them have directions that are fixed in world frame."""
-    turn = wp.transform_get_rotation(g.pose)
-    center = wp.transform_point(g.pose, wp.transform_get_translation(local))
-    axis = wp.quat_rotate(wp.transform_get_rotation(local), wp.vec3f(0.0, 0.0, 1.0))
-    depth, middle, _ = collide_plane_cylinder(g.normal, g.origin, center, wp.quat_rotate(turn, axis), size[0], size[1])
-    origin = wp.transform_get_translation(g.pose)
+    turn = wp.transform_get_rotation(m.pose)
+    center = wp.transform_point(m.pose, wp.transform_get_translation(m.local))
+    axis = wp.quat_rotate(turn, wp.quat_rotate(wp.transform_get_rotation(m.local), wp.vec3f(0.0, 0.0, 1.0)))
+    depth, middle, _ = collide_plane_cylinder(m.normal, m.origin, center, axis, m.size[0], m.size[1])
+    origin = wp.transform_get_translation(m.pose)
     i = int(0)
     while i < 4:
-        if depth[i] <= g.reach:  # places without a point have the largest number
-            point = wp.vec3f(middle[i, 0], middle[i, 1], middle[i, 2]) + (0.5 * depth[i]) * g.normal
-            add_row(target, rest, places, g, wp.quat_rotate_inv(turn, point - origin), margin)
+        if depth[i] <= m.reach:  # places without a point have the largest number
+            point = wp.vec3f(middle[i, 0], middle[i, 1], middle[i, 2]) + (0.5 * depth[i]) * m.normal
+            add_row(rows, m, wp.quat_rotate_inv(turn, point - origin), m.margin1)
         i += 1
 
 
 @wp.func
-def meet_ellipsoid(
-    target: wp.ref[ContactRows],
-    rest: wp.ref[ContactRows],
-    places: wp.ref[Places],
-    g: wp.ref[Ground],
-    local: wp.transformf,
-    size: wp.vec3f,
-    height: float,
-    margin: float,
-) -> None:
+def meet_ellipsoid(rows: wp.ref[ContactRows], m: wp.ref[Meeting]) -> None:
     """The lowest point."""
-    n = wp.quat_rotate_inv(wp.transform_get_rotation(local), g.body_normal)
-    lowest = -wp.cw_mul(wp.normalize(wp.cw_mul(n, size)), size)
-    if height + wp.dot(n, lowest) <= g.reach:
-        add_row(target, rest, places, g, wp.transform_point(local, lowest), margin)
+    n = wp.quat_rotate_inv(wp.transform_get_rotation(m.local), m.body_normal)
+    lowest = -wp.cw_mul(wp.normalize(wp.cw_mul(n, m.size)), m.size)
+    if m.height + wp.dot(n, lowest) <= m.reach:
+        add_row(rows, m, wp.transform_point(m.local, lowest), m.margin1)
 
 
 @wp.func
-def meet(
-    target: wp.ref[ContactRows],
-    rest: wp.ref[ContactRows],
-    places: wp.ref[Places],
-    p: wp.ref[GroundPairs],
-    g: wp.ref[Ground],
-    gap0: float,
-) -> None:
+def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) -> None:
     """All contacts of one pair."""
-    margin = p.shape_margin[g.shape]
-    local = p.shape_transform[g.shape]
-    size = p.shape_scale[g.shape]
-    kind = p.shape_type[g.shape]
-    center = wp.transform_get_translation(local)
-    height = g.body_height + wp.dot(g.body_normal, center)
-    separation = gap0 + p.shape_gap[g.shape] + g.margin0 + margin
+    m.margin1 = p.shape_margin[m.shape]
+    m.local = p.shape_transform[m.shape]
+    m.size = p.shape_scale[m.shape]
+    kind = p.shape_type[m.shape]
+    center = wp.transform_get_translation(m.local)
+    m.height = m.body_height + wp.dot(m.body_normal, center)
+    m.reach = m.gap0 + p.shape_gap[m.shape] + m.margin0 + m.margin1
     if kind != SPHERE and kind != CAPSULE:
-        g.reach = separation
-        if height - (size[0] + size[1] + size[2]) <= g.reach:
+        if m.height - (m.size[0] + m.size[1] + m.size[2]) <= m.reach:
             if kind == BOX:
-                meet_box(target, rest, places, g, local, size, height, margin)
+                meet_box(rows, m)
             elif kind == CYLINDER:
-                meet_cylinder(target, rest, places, g, local, size, margin)
+                meet_cylinder(rows, m)
             else:
-                meet_ellipsoid(target, rest, places, g, local, size, height, margin)
+                meet_ellipsoid(rows, m)
     else:
-        radius = size[0]
-        g.reach = separation + radius
+        m.reach += m.size[0]
         if kind == SPHERE:
-            if height <= g.reach:
-                add_row(target, rest, places, g, center, radius + margin)
-        elif height - wp.abs(size[1]) <= g.reach:
-            half = wp.quat_rotate(wp.transform_get_rotation(local), wp.vec3f(0.0, 0.0, size[1]))
-            rise = wp.dot(g.body_normal, half)
-            if height + rise <= g.reach:
-                add_row(target, rest, places, g, center + half, radius + margin)
-            if height - rise <= g.reach:
-                add_row(target, rest, places, g, center - half, radius + margin)
+            if m.height <= m.reach:
+                add_row(rows, m, center, m.size[0] + m.margin1)
+        elif m.height - wp.abs(m.size[1]) <= m.reach:
+            meet_capsule(rows, m, center)
+
+
+@wp.func
+def meet_all(
+    p: wp.ref[GroundPairs],
+    first_pair: int,
+    last_pair: int,
+    body_q: wp.array[wp.transformf],
+    capacity: int,
+    rows_in: wp.array[ContactRows],
+) -> int:
+    """Write the contacts of pairs ``first_pair`` to ``last_pair - 1`` and return how many there are."""
+    rows = rows_in[0]
+    m = Meeting()
+    m.plane = -1
+    m.capacity = capacity
+    m.overrides = wp.where(rows.stiffness.shape[0] > 0, 1, 0)
+    flat_rows(rows)
+    last_body = int(-1)
+    k = int(first_pair)
+    while k < last_pair:
+        m.shape = p.shape[k]
+        body = p.shape_body[m.shape]
+        moves = p.with_kinematic
+        if moves == 0:
+            moves = wp.where((p.body_flags[body] & KINEMATIC) == 0, 1, 0)
+        if moves != 0:
+            if p.plane[k] != m.plane:
+                m.plane = p.plane[k]
+                plane = p.shape_transform[m.plane]
+                up = wp.vec3f(0.0, 0.0, 1.0)
+                m.normal = wp.normalize(wp.quat_rotate(wp.transform_get_rotation(plane), up))
+                m.origin = wp.transform_get_translation(plane)
+                m.margin0 = p.shape_margin[m.plane]
+                m.gap0 = p.shape_gap[m.plane]
+                last_body = -1
+            if body != last_body:
+                last_body = body
+                m.pose = body_q[body]
+                m.body_normal = wp.quat_rotate_inv(wp.transform_get_rotation(m.pose), m.normal)
+                m.body_height = wp.dot(m.normal, wp.transform_get_translation(m.pose) - m.origin)
+            meet(rows, p, m)
+        k += 1
+    return m.found
 
 
 @wp.func
@@ -278,69 +258,30 @@ def find_contacts(
     first_pair: int,
     last_pair: int,
     body_q: wp.array[wp.transformf],
-    with_kinematic: int,
-    capacity: int,
-    room: int,
-    rest_in: wp.array[ContactRows],
-    target_in: wp.array[ContactRows],
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    target: wp.array[ContactRows],
 ) -> int:
-    """Write the contacts of pairs ``first_pair`` to ``last_pair - 1`` and return how many there are."""
+    """Write the contacts of some pairs into ``target``, or into ``source`` if it cannot hold them all; count them."""
     p = pairs[0]
-    target = target_in[0]
-    rest = rest_in[0]
-    places = Places()
-    places.capacity = capacity
-    places.room = room
-    places.overrides = wp.where(target.stiffness.shape[0] > 0, 1, 0)
-    places.rest_overrides = wp.where(rest.stiffness.shape[0] > 0, 1, 0)
     flat_pairs(p)
-    flat_rows(target)
-    flat_rows(rest)
-    g = Ground()
-    g.plane = -1
-    gap0 = float(0.0)
-    last_body = int(-1)
-    k = int(first_pair)
-    while k < last_pair:
-        g.shape = p.shape[k]
-        body = p.shape_body[g.shape]
-        moves = int(with_kinematic)
-        if moves == 0:
-            moves = wp.where((p.body_flags[body] & KINEMATIC) == 0, 1, 0)
-        if moves != 0:
-            if p.plane[k] != g.plane:
-                g.plane = p.plane[k]
-                plane = p.shape_transform[g.plane]
-                up = wp.vec3f(0.0, 0.0, 1.0)
-                g.normal = wp.normalize(wp.quat_rotate(wp.transform_get_rotation(plane), up))
-                g.origin = wp.transform_get_translation(plane)
-                g.margin0 = p.shape_margin[g.plane]
-                gap0 = p.shape_gap[g.plane]
-                last_body = -1
-            if body != last_body:
-                last_body = body
-                g.pose = body_q[body]
-                g.body_normal = wp.quat_rotate_inv(wp.transform_get_rotation(g.pose), g.normal)
-                g.body_height = wp.dot(g.normal, wp.transform_get_translation(g.pose) - g.origin)
-            meet(target, rest, places, p, g, gap0)
-        k += 1
-    return places.found
-
-
-@wp.func
-def close_pass(rows: wp.ref[ContactRows], found: int) -> None:
-    """Set the counters of a buffer whose rows are written, and count the pass."""
-    rows.counters[0] = found
-    rows.counters[1] = 0
-    rows.counters[2] = 0
-    rows.generation[0] = next_generation(rows.generation[0])
+    rows = target
+    capacity = selection[0].capacity
+    found = int(0)
+    passes = int(1)
+    while passes > 0:
+        found = meet_all(p, first_pair, last_pair, body_q, capacity, rows)
+        passes = wp.where(found > capacity and capacity < selection[0].found_max, 1, 0)
+        rows = source
+        capacity = selection[0].found_max
+    return found
 
 
 @functools.cache
 def make_ground_kernel(selects: bool) -> Any:
     """The kernel for buffers that hold all contacts, or for those that may be too small; one thread.
 
-    A pass over a part of the worlds takes the kernel that a pass over all of them takes: another one might round
+    A pass over a range of worlds takes the kernel that a pass over all of them takes: another one might round
     differently.
     """
 
@@ -349,42 +290,31 @@ def make_ground_kernel(selects: bool) -> Any:
         pairs: wp.array[GroundPairs],
         first_pair: int,
         last_pair: int,
+        kind_of_pass: int,
         body_q: wp.array[wp.transformf],
-        with_kinematic: int,
-        capacity: int,
-        room: int,
-        part: int,
         selection: wp.array[Selection],
         source: wp.array[ContactRows],
         target: wp.array[ContactRows],
         dropped_out: wp.array[wp.int32],
-        record: wp.array[wp.int32],
-        totals: wp.array[wp.int32],
+        counts: wp.array[PassCounts],
     ) -> None:
         """All contacts of a range of pairs; of too many, those stay that ``selection`` lets stay."""
-        found = int(0)
-        kept = int(0)
-        if wp.static(selects):
-            found = find_contacts(pairs, first_pair, last_pair, body_q, with_kinematic, capacity, room, source, target)
-            kept = found
-            if found > capacity:
-                copy_rows(target, source, 0, 1, capacity)
-                source[0].counters[0] = found
-                source[0].counters[2] = 0
-                select_all(selection[0], source, body_q, target, dropped_out)
-                kept = target[0].counters[0]
-            else:
-                close_pass(target[0], found)
+        capacity = selection[0].capacity
+        found = find_contacts(pairs, first_pair, last_pair, body_q, selection, source, target)
+        kept = int(found)
+        if wp.static(not selects):
+            close_rows(target[0], found, 0)
+        elif found > capacity:
+            source[0].counters[0] = found
+            source[0].counters[2] = 0
+            join_rows(selection[0], found, body_q, source, target, dropped_out)
+            kept = target[0].counters[0]
         else:
-            found = find_contacts(
-                pairs, first_pair, last_pair, body_q, with_kinematic, capacity, capacity, target, target
-            )
-            kept = found
-            close_pass(target[0], found)
-        if part != 0:
-            count_pass(found, part, totals)
+            close_rows(target[0], found, 0)
+        if kind_of_pass != WHOLE:
+            add_to_totals(counts[0].totals, found, kind_of_pass == FIRST)
         else:
-            note_contacts(kept, capacity, found, room, record)
+            note_contacts(counts[0], kept, capacity, found, selection[0].found_max)
 
     return meet_ground
 
@@ -397,7 +327,7 @@ def most_contacts(model: newton.Model, shapes: np.ndarray) -> np.ndarray:
 
 def ground_bound(model: newton.Model, pairs: np.ndarray) -> int:
     """Contacts that ``pairs`` of a plane and another shape can have."""
-    is_plane = model.shape_type.numpy()[pairs] == int(newton.GeoType.PLANE)
+    is_plane = model.shape_type.numpy()[pairs] == int(_T.PLANE)
     return int(most_contacts(model, pairs[~is_plane]).sum())
 
 
@@ -411,64 +341,47 @@ def is_ground_pair(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
     return (ground[first] & simple[second]) | (ground[second] & simple[first])
 
 
-class GroundContacts:
-    """Finds the contacts of a model whose pairs are all of a resting plane and a simple shape."""
+class GroundTable:
+    """The pairs of a resting plane and a simple shape, in the order of their contacts."""
 
     def __init__(self, model: newton.Model, pairs: np.ndarray, with_kinematic: bool):
-        """Prepare the pairs of ``model``; ``suits`` must hold for them.
+        """Prepare those ``pairs`` of which `is_ground_pair` holds.
 
         Args:
             model: Whose shapes.
-            pairs: Shape [pair_count, 2], in the order of the contacts.
+            pairs: Shape [pair_count, 2].
             with_kinematic: Whether kinematic bodies meet the ground too.
         """
-        is_plane = model.shape_type.numpy()[pairs] == int(newton.GeoType.PLANE)
+        is_plane = model.shape_type.numpy()[pairs] == int(_T.PLANE)
         moving = model.shape_body.numpy()[pairs[~is_plane]] >= 0  # what rests on no body never meets a resting plane
-        self.model = model
-        self._count = int(moving.sum())
-        self.plane = wp.array(pairs[is_plane][moving], dtype=wp.int32, device=model.device)
-        self.shape = wp.array(pairs[~is_plane][moving], dtype=wp.int32, device=model.device)
-        self.with_kinematic = int(with_kinematic)
-        self.no_selection = wp.empty(0, dtype=Selection, device=model.device)
-        self.no_counts = wp.empty(0, dtype=wp.int32, device=model.device)
-        self._pairs = StructCache(model.device)
-        self._rows = StructCache(model.device)
+        self.model, self.with_kinematic = model, with_kinematic
+        self.planes, self.shapes = pairs[is_plane][moving], pairs[~is_plane][moving]
+        self.sort(np.arange(len(self.shapes)))
 
-    @staticmethod
-    def suits(model: newton.Model, pairs: np.ndarray | None) -> bool:
-        """Whether all of ``pairs`` are of the kinds that this class knows."""
-        if not model.device.is_cpu or model.requires_grad or pairs is None or len(pairs) == 0:
-            return False
-        return bool(is_ground_pair(model, pairs).all())
+    def sort(self, order: np.ndarray) -> None:
+        """Put the pairs into another order."""
+        self.planes, self.shapes = self.planes[order], self.shapes[order]
+        arrays = [wp.array(a, dtype=wp.int32, device=self.model.device) for a in (self.planes, self.shapes)]
+        self._arrays = dict(zip(("plane", "shape"), arrays, strict=True))
+        self._structs = StructCache(self.model.device)
+
+    def argument(self) -> wp.array:
+        """The `GroundPairs`; arrays of the model may have been replaced since the last pass."""
+        fields: Any = GroundPairs
+        arrays = {name: getattr(self.model, name) for name in fields.vars if hasattr(self.model, name)}
+        return self._structs.get(self._arrays | arrays, self._make)
 
     def most_contacts(self) -> np.ndarray:
         """Contacts that each pair can have."""
-        return most_contacts(self.model, self.shape.numpy())
-
-    def pairs(self, plane: wp.array, shape: wp.array) -> wp.array:
-        """Pairs of planes and other shapes, with the model's arrays, as an argument of kernels."""
-        arrays = {name: getattr(self.model, name) for name in _MODEL_ARRAYS}
-        return self._pairs.get({"plane": plane, "shape": shape, **arrays}, GroundPairs)
-
-    def table(self) -> tuple[wp.array, int]:
-        """All pairs as an argument of kernels, and how many there are."""
-        return self.pairs(self.plane, self.shape), self._count
-
-    def find(self, body_q: wp.array, buffer: newton.Contacts, room: ContactRoom | None, record: wp.array) -> None:
-        """Fill ``buffer`` and note the need in ``record``: one launch, no allocation."""
-        target = self._rows.get(row_arrays(buffer), ContactRows)
-        capacity = buffer.rigid_contact_max
-        pairs, count = self.table()
-        inputs = [pairs, 0, count, body_q, self.with_kinematic, capacity]
-        if room is None:
-            inputs += [capacity, 0, self.no_selection, target]
-            outputs = [target, self.no_counts, record, self.no_counts]
-        else:
-            inputs += [room.contacts.rigid_contact_max, 0, room.tables, room.rows(room.contacts)]
-            outputs = [target, room.dropped_of(buffer), record, self.no_counts]
-        self.launch(room is not None, inputs, outputs)
+        return most_contacts(self.model, self.shapes)
 
     def launch(self, selects: bool, inputs: list[Any], outputs: list[Any]) -> None:
-        """Launch the kernel, see `make_ground_kernel`."""
+        """Launch the kernel of `make_ground_kernel` with what it takes after the pairs."""
         kernel, device = make_ground_kernel(selects), self.model.device
+        inputs = [self.argument(), *inputs]
         wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
+
+    def _make(self) -> Any:
+        pairs: Any = GroundPairs()
+        pairs.with_kinematic = int(self.with_kinematic)
+        return pairs

@@ -6,7 +6,7 @@ import newton
 import warp as wp
 
 from ..model import SapModel
-from ..views import NewtonView
+from ..newton_view import NewtonView
 from .state import SapCollisionState
 
 

@@ -14,14 +14,12 @@ pass. Newton sets ``rigid_contact_tids`` to 0 wherever it writes; the last rows 
 import newton
 import warp as wp
 
-from ..kernels.structs import StructCache, make_flat
-from .rows import ContactRows, flat_rows, row_arrays
+from ..kernels.structs import make_flat
+from .rows import ContactRows, flat_rows, take_out_row
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
 LAST_ROWS = wp.constant(8)
 """Rows at the end of the buffer that a pass may leave unwritten though it counted them, generously."""
-CUDA_THREADS = 16384
-"""Threads that share the contacts on CUDA."""
 
 
 @wp.struct
@@ -48,92 +46,56 @@ def in_body_frame(vector: wp.vec3, body: int, body_q: wp.array[wp.transform]) ->
 def direct_row(
     s: wp.ref[ShapePoses], body_q: wp.array[wp.transform], rows: wp.ref[ContactRows], i: int, shape0: int, shape1: int
 ) -> None:
-    """Give a contact without a direction the plane's normal, or take it out (shapes -1)."""
+    """Give a contact without a direction the plane's normal, or take it out."""
     n = wp.vec3()
     if s.kind[shape0] == PLANE:
         n = wp.quat_rotate(wp.transform_get_rotation(s.pose[shape0]), wp.vec3(0.0, 0.0, 1.0))
     elif s.kind[shape1] == PLANE:
         n = wp.quat_rotate(wp.transform_get_rotation(s.pose[shape1]), wp.vec3(0.0, 0.0, -1.0))
     else:
-        rows.shape0[i] = -1
-        rows.shape1[i] = -1
+        take_out_row(rows, i)
     rows.normal[i] = n
     rows.offset0[i] = in_body_frame(rows.margin0[i] * n, s.body[shape0], body_q)
     rows.offset1[i] = in_body_frame(-rows.margin1[i] * n, s.body[shape1], body_q)
 
 
 @wp.func
-def mend_rows(
+def repair_rows(
     shapes: wp.array[ShapePoses],
     body_q: wp.array[wp.transform],
     capacity: int,
-    thread: int,
-    threads: int,
+    first: int,
+    stride: int,
     rows_in: wp.array[ContactRows],
 ) -> None:
-    """Mend this thread's share of the rows; take out unwritten ones."""
+    """Repair rows ``first``, ``first + stride``, ... of a buffer of ``capacity`` rows; take out unwritten ones."""
     s = shapes[0]
     rows = rows_in[0]
     flat_poses(s)
     flat_rows(rows)
     found = rows.counters[0]
     end = wp.min(found, capacity)
-    i = int(thread)
+    i = int(first)
     while i < end:
         if i >= capacity - LAST_ROWS:
             if found > capacity and rows.tids[i] < 0:
-                rows.shape0[i] = -1
-                rows.shape1[i] = -1
-                rows.normal[i] = wp.vec3()
+                take_out_row(rows, i)
             rows.tids[i] = -1
         if not (wp.length_sq(rows.normal[i]) > 0.5):  # also NaN
             shape0 = rows.shape0[i]
             shape1 = rows.shape1[i]
             if shape0 >= 0 and shape1 >= 0:
                 direct_row(s, body_q, rows, i, shape0, shape1)
-        i += threads
+        i += stride
 
 
 @wp.kernel(enable_backward=False)
-def mend_normals(
+def repair_all(
     shapes: wp.array[ShapePoses],
     body_q: wp.array[wp.transform],
     capacity: int,
     threads: int,
     rows: wp.array[ContactRows],
 ) -> None:
-    """Mend the rows, spread over threads."""
-    mend_rows(shapes, body_q, capacity, wp.tid(), threads, rows)
-
-
-class Mending:
-    """What `mend_rows` needs to know of the shapes and of a buffer, as arguments of kernels."""
-
-    def __init__(self, model: newton.Model, shape_pose: wp.array):
-        """Prepare for the shapes of ``model``, whose poses in world frame are in ``shape_pose``."""
-        self._model = model
-        self._shape_pose = shape_pose
-        self._structs = StructCache(model.device)
-
-    def shapes(self) -> wp.array:
-        """The `ShapePoses`."""
-        model = self._model
-        arrays = {"body": model.shape_body, "kind": model.shape_type, "pose": self._shape_pose}
-        return self._structs.get(arrays, ShapePoses)
-
-    def rows(self, contacts: newton.Contacts) -> wp.array:
-        """The `ContactRows` of ``contacts``."""
-        return self._structs.get(row_arrays(contacts), ContactRows)
-
-    def mend(self, body_q: wp.array, contacts: newton.Contacts) -> None:
-        """Mend what the last pass wrote: one launch, no allocation."""
-        device = self._model.device
-        threads = min(contacts.rigid_contact_max, CUDA_THREADS)
-        wp.launch(
-            mend_normals,
-            dim=threads,
-            inputs=[self.shapes(), body_q, contacts.rigid_contact_max, threads],
-            outputs=[self.rows(contacts)],
-            device=device,
-            record_tape=False,
-        )
+    """Repair all rows, spread over threads."""
+    repair_rows(shapes, body_q, capacity, wp.tid(), threads, rows)

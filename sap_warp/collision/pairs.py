@@ -69,11 +69,18 @@ def find_unsupported_pairs(model: newton.Model, explicit_pairs: np.ndarray | Non
         pairs = explicit_pairs[_unsupported_mask(kinds, explicit_pairs)]
     else:
         pairs = _discoverable_pairs(model, kinds)
+    return [_describe_pair(model, kinds, pair) for pair in pairs]
+
+
+def name_pair(model: newton.Model, pair: np.ndarray) -> str:
+    """Two shapes by label and type."""
+    return str(_describe_pair(model, _kinds(model), pair))
+
+
+def _describe_pair(model: newton.Model, kinds: np.ndarray, pair: np.ndarray) -> UnsupportedPair:
+    i, j = (int(x) for x in pair)
     labels = model.shape_label
-    return [
-        UnsupportedPair(int(i), int(j), labels[i], labels[j], f"{_name(kinds[i])} / {_name(kinds[j])}")
-        for i, j in pairs
-    ]
+    return UnsupportedPair(i, j, labels[i], labels[j], f"{_name(kinds[i])} / {_name(kinds[j])}")
 
 
 def warn_if_unreliable(model: newton.Model, explicit_pairs: np.ndarray | None) -> None:
@@ -86,11 +93,9 @@ def warn_if_unreliable(model: newton.Model, explicit_pairs: np.ndarray | None) -
     else:
         pairs = _candidates(model, kinds, _UNRELIABLE)
     if len(pairs):
-        i, j = (int(x) for x in pairs[0])
-        labels = model.shape_label
         warnings.warn(
             f"{len(pairs)} shape pairs have an ellipsoid against a shape other than a plane, heightfield, sphere or "
-            f"capsule, the first '{labels[i]}' and '{labels[j]}' ({_name(kinds[i])} / {_name(kinds[j])}). Newton's "
+            f"capsule, the first {name_pair(model, pairs[0])}. Newton's "
             "narrow phase may lose such contacts when they overlap: a capsule or a convex mesh in its place is safe.",
             RuntimeWarning,
             stacklevel=4,

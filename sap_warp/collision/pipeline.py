@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import warnings
 from typing import Any
@@ -11,17 +10,13 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..contacts import SapContacts, newton_contacts_of, set_dropped_by_world
+from ..contacts import SapContacts, newton_contacts_of
 from ..model import SapModel, check_array
-from .capacity import CapacityRecord, contact_bound, sap_estimate_rigid_contact_max
-from .cpu import UnpaddedLaunches
-from .finish import PassEnd
-from .ground import GroundContacts, ground_bound
-from .ground_parts import GroundParts
-from .mixed import MixedContacts
+from .capacity import sap_estimate_rigid_contact_max
+from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
-from .need import LAST, LAST_DROPPED, PEAK
-from .normals import Mending
+from .newton_compat import AdaptedPipeline, publish_capacity
+from .overflow import Overflow, larger_capacity
 from .pairs import (
     UnsupportedPair,
     describe,
@@ -29,7 +24,8 @@ from .pairs import (
     refuse_hydroelastic_pairs,
     warn_if_unreliable,
 )
-from .room import ContactRoom, bin_count, contact_room
+from .paths import PATHS, GroundPath, PathChoice, PathParts, choose_path
+from .records import LAST, LAST_DROPPED, PEAK, CapacityRecord
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
@@ -58,26 +54,6 @@ def sap_normalize_broad_phase_mode(mode: Any) -> str:
     return name.strip().lower()
 
 
-class _NewtonPipeline(newton.CollisionPipeline):
-    """Newton's pipeline, whose buffers may differ in size from what it was built for."""
-
-    buffer_size: int
-    """Contacts that a buffer from `contacts` can hold."""
-
-    @property
-    def rigid_contact_max(self) -> int:
-        """Contacts that a buffer from `contacts` can hold."""
-        return self.buffer_size
-
-    def contacts_for(self, size: int) -> newton.Contacts:
-        """Like `contacts`, of another size."""
-        usual, self.buffer_size = self.buffer_size, size
-        try:
-            return self.contacts()
-        finally:
-            self.buffer_size = usual
-
-
 class SapCollisionPipeline:
     """Finds the contacts of all worlds at one instant and writes them into a bounded buffer.
 
@@ -91,7 +67,10 @@ class SapCollisionPipeline:
     """
 
     newton_pipeline: newton.CollisionPipeline
-    """The pipeline that does the work, except for what `ground` and `mixed` can do instead of it."""
+    """The pipeline that does the work, except for what a faster path does instead of it."""
+
+    path: PathChoice
+    """Which way the contacts are found and why, see `paths`; ``str(path)`` is a sentence."""
 
     unsupported_pairs: list[UnsupportedPair]
     """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
@@ -142,60 +121,36 @@ class SapCollisionPipeline:
         capacity = _check_capacity(rigid_contact_max)
         expert = _are_expert_instances(broad_phase, narrow_phase)
         mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
-        listed = _explicit_pairs(model, mode, newton_options)
-        plain = not (expert or deterministic or set(newton_options) - _OPTIONS_OF_PAIRS)
-        on_ground = listed if plain and listed is not None and GroundContacts.suits(model, listed) else None
-        most = contact_bound(model, listed) if on_ground is None else ground_bound(model, on_ground)
-        room = contact_room(capacity, most)
+        pairs = _explicit_pairs(model, mode, newton_options)
+        self.path = choose_path(model, pairs, _wanted_of_newton(expert, deterministic, mode, newton_options))
+        path = PATHS[self.path.name]
+        found_max = larger_capacity(capacity, path.bound(model, pairs))
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
-        if room > capacity:
-            _refuse_options_that_need_newtons_rows(newton_options, capacity, room)
+        if found_max > capacity:
+            _refuse_options_that_need_newtons_rows(newton_options, capacity, found_max)
             newton_options["requires_grad"] = False  # of the model it would mean outputs that nothing fills
         # Sorting works on buffers of exactly the size that the pipeline was built for.
-        self.newton_pipeline = _NewtonPipeline(
+        pipeline = self.newton_pipeline = AdaptedPipeline(
             model,
-            rigid_contact_max=room if deterministic else capacity,
+            rigid_contact_max=found_max if deterministic else capacity,
             broad_phase=mode,
             narrow_phase=narrow_phase,
             deterministic=deterministic,
             **newton_options,
         )
-        self.newton_pipeline.buffer_size = capacity
-        self._publish_capacity(model, capacity)
+        pipeline.adapt(capacity, shared_stages=expert)
+        publish_capacity(model, capacity)
         self.unsupported_pairs = self._find_unsupported(unsupported_pairs)
-        self._room: ContactRoom | None = None
-        if room > capacity:
-            self._room = ContactRoom(model, self.newton_pipeline.contacts_for(room), capacity)
-        self._launches: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if model.device.is_cpu:
-            unpadded = UnpaddedLaunches(self.newton_pipeline)
-            if expert:
-                self._launches = unpadded
-            else:
-                unpadded.apply()
-        self._capacity = CapacityRecord(self.newton_pipeline, strict_capacity, self._room)
-        self._end = PassEnd(
-            Mending(model, self.newton_pipeline.geom_transform),
-            self._room,
-            self._capacity.pair_count,
-            self._capacity.triangle_count,
-            self._capacity.record,
-        )
-        self._ground: GroundContacts | None = None
-        if on_ground is not None:
-            self._ground = GroundContacts(model, on_ground, self.newton_pipeline.include_static_kinematic_pairs)
-        self._mixed: MixedContacts | None = None
-        if plain and self._ground is None and listed is not None and MixedContacts.suits(self.newton_pipeline, listed):
-            counts = self._capacity.triangle_count, self._capacity.record
-            self._mixed = MixedContacts(self.newton_pipeline, listed, self._room, *counts)
+        larger = pipeline.contacts_for(found_max) if found_max > capacity else None
+        self._overflow = Overflow(model, capacity, larger)
+        self._record = CapacityRecord(pipeline, strict_capacity, self._overflow)
+        self._path = path(PathParts(pipeline, pairs, self._overflow, self._record))
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
         buffer = self.newton_pipeline.contacts()
-        if self._room is not None:
-            model = self.newton_pipeline.model
-            set_dropped_by_world(buffer, wp.zeros(bin_count(model), dtype=wp.int32, device=model.device))
+        self._overflow.prepare(buffer)
         return SapContacts(buffer)
 
     def collide(
@@ -226,44 +181,18 @@ class SapCollisionPipeline:
                 f"rigid_contact_max={self.rigid_contact_max}. Use a buffer from its contacts()."
             )
         view.refresh()
-        if self._ground is not None and buffer.rigid_contact_match_index is None:
-            if buffer.clear_buffers:
-                buffer.clear(bump_generation=False)
-            if self._room is None:
-                set_dropped_by_world(buffer, None)
-            self._ground.find(view.body_q, buffer, self._room, self._capacity.record)
-            return
-        if self._mixed is not None and buffer.rigid_contact_match_index is None:
-            if self._room is None:
-                set_dropped_by_world(buffer, None)
-            self._mixed.find(view, buffer)
-            return
-        written = buffer if self._room is None else self._room.contacts
-        with self._launches:
-            self.newton_pipeline.collide(view, written, dt=dt)
-        if self._room is None:
-            set_dropped_by_world(buffer, None)
-        elif buffer.clear_buffers:
-            buffer.clear(bump_generation=False)
-        self._end.finish(view.body_q, buffer)
+        self._path.find(view, buffer, dt)
 
-    def make_parts(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundParts | None:
-        """Detection for a part of the worlds at a time, if it gives the contacts that `collide` gives; else None.
+    def split(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundRanges | None:
+        """Detection for a range of the worlds at a time, if it gives the contacts that `collide` gives; else None.
 
         It does if all contacts are with the ground and a buffer of this pipeline can never be full.
 
         Args:
-            bounds: First world of each part, and the number of worlds.
+            bounds: First world of each range, and the number of worlds.
             body_world: World of each body, growing.
         """
-        ground = self._ground
-        if ground is None or ground.most_contacts().sum() > self.rigid_contact_max:
-            return None
-        return GroundParts(ground, self._room is not None, bounds, body_world, self.newton_pipeline.contacts_for)
-
-    def note_parts(self, parts: GroundParts) -> None:
-        """Count the passes over all ``parts``, as `collide` counts its own."""
-        parts.note(self._capacity.record)
+        return self._path.split(bounds, body_world) if isinstance(self._path, GroundPath) else None
 
     @property
     def broad_phase_mode(self) -> str:
@@ -285,18 +214,18 @@ class SapCollisionPipeline:
     @property
     def last_contact_count(self) -> int:
         """Contacts that the last pass left in the buffer, over all worlds."""
-        record = self._capacity.read()
+        record = self._record.read()
         return int(record[LAST] - record[LAST_DROPPED])
 
     @property
     def last_overflow(self) -> int:
         """Contacts that the last pass found and dropped because the buffer was full."""
-        return int(self._capacity.read()[LAST_DROPPED])
+        return int(self._record.read()[LAST_DROPPED])
 
     @property
     def peak_contact_count(self) -> int:
         """Most contacts that a pass found, kept or not, since construction or `clear_statistics`."""
-        return int(self._capacity.read()[PEAK])
+        return int(self._record.read()[PEAK])
 
     def check(self) -> None:
         """Report what was dropped since construction or `clear_statistics`: a warning, or an error if strict.
@@ -304,22 +233,15 @@ class SapCollisionPipeline:
         Raises:
             ContactCapacityError: Something was dropped, and ``strict_capacity`` is set.
         """
-        self._capacity.read()
+        self._record.read()
 
     def clear_statistics(self) -> None:
         """Set all counts to zero; a later overflow is reported again."""
-        self._capacity.clear()
-
-    def _publish_capacity(self, model: newton.Model, capacity: int) -> None:
-        """Tell the model, whose contact observables follow it, the size of the buffers that the caller sees."""
-        if model.rigid_contact_max != capacity:
-            model.rigid_contact_max = capacity
-            model._contact_capacity_initialized = True  # Newton's mark of a size that came from a pipeline
+        self._record.clear()
 
     def _find_unsupported(self, action: str) -> list[UnsupportedPair]:
         pipeline = self.newton_pipeline
-        explicit = pipeline.shape_pairs_filtered
-        listed = None if explicit is None else np.asarray(explicit.numpy()).reshape(-1, 2)
+        listed = _pair_list(pipeline.shape_pairs_filtered)
         warn_if_unreliable(pipeline.model, listed)
         pairs = find_unsupported_pairs(pipeline.model, listed)
         if pairs and action == "raise":
@@ -363,11 +285,24 @@ def _explicit_pairs(model: newton.Model, mode: Any, newton_options: dict[str, An
     if mode != "explicit" and not isinstance(mode, newton.geometry.BroadPhaseExplicit):
         return None
     pairs = newton_options.get("shape_pairs_filtered")
-    pairs = model.shape_contact_pairs if pairs is None else pairs
+    return _pair_list(model.shape_contact_pairs if pairs is None else pairs)
+
+
+def _pair_list(pairs: wp.array | None) -> np.ndarray | None:
     return None if pairs is None else np.asarray(pairs.numpy()).reshape(-1, 2)
 
 
-def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: int, room: int) -> None:
+def _wanted_of_newton(expert: bool, deterministic: bool, mode: Any, newton_options: dict[str, Any]) -> str:
+    """What was asked for that only Newton's own stages do, as the beginning of a sentence; empty if nothing was."""
+    if expert:
+        return "broad and narrow phase are given as instances"
+    options = {"deterministic"} if deterministic else set(newton_options) - _OPTIONS_OF_PAIRS
+    if options:
+        return f"{min(options)} is set"
+    return f"broad_phase is {mode!r}" if mode != "explicit" else ""
+
+
+def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: int, found_max: int) -> None:
     """Matching and gradients refer to the rows as Newton wrote them, which a selection would move.
 
     Raises:
@@ -379,7 +314,7 @@ def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: in
     if wanted:
         raise ValueError(
             f"{wanted[0]} needs a buffer that cannot overflow: rigid_contact_max is {capacity}, and these shapes may "
-            f"have {room} contacts. Set rigid_contact_max={room} or more, or None."
+            f"have {found_max} contacts. Set rigid_contact_max={found_max} or more, or None."
         )
 
 

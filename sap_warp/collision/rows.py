@@ -1,12 +1,12 @@
 # mypy: disable-error-code="valid-type"
-"""What one contact is: the arrays of a `newton.Contacts` that a collision pass writes, as kernels see them."""
+"""What one contact is, a row: the arrays of a `newton.Contacts` that a collision pass writes, as kernels see them."""
 
 from typing import Any
 
 import newton
 import warp as wp
 
-from ..kernels.structs import make_flat
+from ..kernels.structs import StructCache, make_flat
 
 
 @wp.struct
@@ -39,16 +39,33 @@ flat_rows = make_flat(ContactRows)
 _OWN_NAMES = {"counters": "contact_counters", "generation": "contact_generation"}
 
 
-def row_arrays(contacts: newton.Contacts) -> dict[str, wp.array | None]:
-    """The arrays of ``contacts`` by field of `ContactRows`; None where the buffer has none."""
-    struct: Any = ContactRows
-    return {name: getattr(contacts, _OWN_NAMES.get(name, f"rigid_contact_{name}")) for name in struct.vars}
+class RowArguments:
+    """The `ContactRows` of buffers as arguments of kernels, made once for each buffer."""
+
+    def __init__(self, device: Any):
+        """Start without any."""
+        self._structs = StructCache(device)
+
+    def of(self, contacts: newton.Contacts) -> wp.array:
+        """The `ContactRows` of ``contacts``."""
+        struct: Any = ContactRows
+        arrays = {name: getattr(contacts, _OWN_NAMES.get(name, f"rigid_contact_{name}")) for name in struct.vars}
+        return self._structs.get(arrays, ContactRows)
 
 
 @wp.func
 def next_generation(generation: int) -> int:
     """Newton's counter of passes: it wraps to zero and never shows its reserved -1."""
     return wp.where(generation == 2147483647, 0, generation + 1)
+
+
+@wp.func
+def close_rows(rows: wp.ref[ContactRows], found: int, loss: int) -> None:
+    """Say how many contacts the pass found and whether candidates were lost, and count the pass."""
+    rows.counters[0] = found
+    rows.counters[1] = 0
+    rows.counters[2] = loss
+    rows.generation[0] = next_generation(rows.generation[0])
 
 
 @wp.func
@@ -65,8 +82,16 @@ def optional_fields(source: wp.ref[ContactRows], target: wp.ref[ContactRows]) ->
 
 
 @wp.func
+def clear_overrides(rows: wp.ref[ContactRows], i: int) -> None:
+    """Let contact i say nothing of stiffness, damping and friction: the shapes' own count."""
+    rows.stiffness[i] = float(0.0)
+    rows.damping[i] = float(0.0)
+    rows.friction[i] = float(0.0)
+
+
+@wp.func
 def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k: int, fields: int) -> None:
-    """Contact i of ``source`` becomes contact k of ``target``. Overrides that the source lacks are zero: none."""
+    """Contact i of ``source`` becomes contact k of ``target``."""
     target.shape0[k] = source.shape0[i]
     target.shape1[k] = source.shape1[i]
     target.point0[k] = source.point0[i]
@@ -79,9 +104,7 @@ def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k
     target.tids[k] = source.tids[i]
     if fields != 0:
         if (fields & 1) != 0:
-            target.stiffness[k] = float(0.0)
-            target.damping[k] = float(0.0)
-            target.friction[k] = float(0.0)
+            clear_overrides(target, k)
         if (fields & 2) != 0:
             target.stiffness[k] = source.stiffness[i]
             target.damping[k] = source.damping[i]
@@ -92,18 +115,18 @@ def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k
 
 @wp.func
 def copy_rows(
-    source_in: wp.array[ContactRows], target_in: wp.array[ContactRows], thread: int, threads: int, count: int
+    source_in: wp.array[ContactRows], target_in: wp.array[ContactRows], first: int, end: int, stride: int
 ) -> None:
-    """The first ``count`` rows, each to its own place; this thread's share of them."""
+    """Rows ``first``, ``first + stride``, ... before ``end``, each to its own place."""
     source = source_in[0]
     target = target_in[0]
     fields = optional_fields(source, target)
     flat_rows(source)
     flat_rows(target)
-    i = int(thread)
-    while i < count:
+    i = int(first)
+    while i < end:
         copy_row(source, i, target, i, fields)
-        i += threads
+        i += stride
 
 
 @wp.func

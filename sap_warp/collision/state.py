@@ -40,17 +40,18 @@ class SapCollisionState:
     particle_q: wp.array | None = None
     """Newton's pipeline asks for it; the solver refuses particles."""
 
-    def refresh(self) -> None:
-        """Round the fp64 poses into `body_q`: one launch, no allocation. `collide` calls it."""
-        if self.body_q_source is not None:
-            wp.launch(
-                round_poses,
-                dim=self.body_q_source.shape[0],
-                inputs=[self.body_q_source],
-                outputs=[self.body_q],
-                device=self.body_q.device,
-                record_tape=False,
-            )
+    def refresh(self, bodies: slice | None = None) -> None:
+        """Round the fp64 poses, of all bodies or of some, into `body_q`: one launch, no allocation.
+
+        `SapCollisionPipeline.collide` calls it.
+        """
+        source, target = self.body_q_source, self.body_q
+        if source is None:
+            return
+        if bodies is not None:
+            source, target = source[bodies], target[bodies]
+        count, device = source.shape[0], source.device
+        wp.launch(round_poses, dim=count, inputs=[source], outputs=[target], device=device, record_tape=False)
 
 
 CollisionStateLike: TypeAlias = SapCollisionState | SapState | newton.State

@@ -151,7 +151,7 @@ def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str
     """All that the command reports about a run of ``frames`` steps that took ``elapsed`` seconds."""
     worlds, counts = sim.world_count, sim.statistics
     solver = sim.shards[0].solver.options
-    iterations = counts.iterations
+    iterations, path = counts.iterations, sim.shards[0].pipeline.path
     return {
         "scene": sim.name,
         "device": str(sim.device),
@@ -160,6 +160,7 @@ def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str
         "num_worlds": worlds,
         "max_rigid_contact_per_env": sim.max_rigid_contact,
         "rigid_contact_capacity": sim.rigid_contact_max,
+        "collision_path": {"name": path.name, "reason": path.reason},
         "cuda_graph": bool(sim.device.is_cuda),
         "elapsed": elapsed,
         "fps": frames / elapsed,
@@ -198,6 +199,8 @@ def _print(summary: Mapping[str, Any]) -> None:
         elif key == "startup":
             parts = ", ".join(f"{name} {value[name]:.2f}" for name in ("imports", "scene", "kernels"))
             text = f"{value['total']:.2f} s from the start of the command to the first step ({parts})"
+        elif key == "collision_path":
+            text = f"{value['name']}: {value['reason']}"
         elif key == "cuda_graph":
             text = "yes" if value else "no: the graph is replayed on the CPU"
         elif key == "stages":

@@ -17,8 +17,9 @@ import newton
 import numpy as np
 
 from ..model import TAU_ATTRIBUTE, TAU_NAMESPACE, TAU_UNSET, SapModel
-from ..solver.contact_rows import IMMOBILE_WEIGHT, WEIGHT_FLOOR
+from ..solver.contact_rows import IMMOBILE_WEIGHT
 from ..solver.options import SapOptions
+from ..solver.terms.contact import WEIGHT_FLOOR
 from .lookup import ShapeLookupError, find_shape, shape_name
 from .result import FIELDS, FROM_MODEL, FROM_MODEL_DEFAULT, ContactExplanation, ShapeExplanation, Value
 

@@ -1,10 +1,15 @@
 """Lanes of a block. One world is one block.
 
 On the CPU a block has one lane and every loop over its work is a plain serial loop. On CUDA (and in tests, on
-cooperative CPU fibers) the lanes of a block share the same loops, with barriers where one phase needs another's results.
+cooperative CPU fibers) the lanes of a block share the same loops, with barriers where one phase needs what another
+has found.
 """
 
 import functools
+import inspect
+import linecache
+from types import SimpleNamespace
+from typing import Any
 
 import warp as wp
 
@@ -30,9 +35,25 @@ def is_native() -> bool:
     ...
 
 
-def native(call: str, otherwise: str = "") -> str:
-    """The snippet that calls a function of the headers for one lane on the CPU, to be guarded by `is_native`."""
-    return f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n"
+def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
+    """The native function with the parameters of a Warp function, which is to call it where `is_native` holds.
+
+    Args:
+        function: Code for several lanes and CUDA.
+        call: Statement that calls a function of the headers, with the same names; it may return an integer.
+        otherwise: Statement for builds that have no headers; it never runs.
+    """
+    plain = function.func
+    name = f"{plain.__qualname__}_native"
+    # Warp reads the source of what it compiles, and sees by the decorator that there is a result.
+    lines = ["@wp.func_native(snippet)\n", f"def stub({', '.join(inspect.signature(plain).parameters)}): ...\n"]
+    file = f"<parameters of {name}>"
+    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+    namespace: dict[str, Any] = {"wp": SimpleNamespace(func_native=lambda _: lambda f: f), "snippet": ""}
+    exec(compile("".join(lines), file, "exec"), namespace)
+    stub = namespace["stub"]
+    stub.__qualname__, stub.__module__, stub.__annotations__ = name, plain.__module__, plain.__annotations__
+    return wp.func_native(f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n")(stub)
 
 
 @functools.cache

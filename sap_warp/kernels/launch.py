@@ -1,4 +1,4 @@
-"""How the kernels of a step are compiled.
+"""How the kernels of a step are compiled and launched.
 
 Loops of the kernels over dofs, bodies and rows are `while` loops: Warp's ``range`` keeps its step and its counter in
 one register, which costs some fifteen instructions per turn on the CPU and hides from the compiler that it could
@@ -6,18 +6,41 @@ vectorize.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import warp as wp
 
+from .. import native
+
 
 def solver_kernel(function: Callable[..., Any]) -> Any:
-    """Make a Warp kernel in a module of its own, forward only, with fused multiply-add on the CPU.
+    """Make a Warp kernel in a module of its own, forward only, with the native headers and fused multiply-add.
 
     A module of its own is compiled only when a step needs it, and each precision is compiled once. Warp's CPU flags
     keep products and sums apart; fusing them, as CUDA does anyway, takes about 8 % off a step and rounds less.
     """
     flags = wp.config.cpu_compiler_flags
     flags = "-march=native" if flags is None else flags
-    options = {"cpu_compiler_flags": f"{flags} -ffp-contract=fast".strip()}
+    options = {"cpu_compiler_flags": f"{flags} -ffp-contract=fast {native.compiler_flags()}".strip()}
     return wp.kernel(function, module="unique", enable_backward=False, module_options=options)
+
+
+@dataclass(frozen=True)
+class WorldRange:
+    """The worlds ``first`` to ``first + count - 1``, each by ``lanes`` threads of one block."""
+
+    first: int
+    count: int
+    lanes: int
+
+    def launch(self, kernel: Any, *arguments: Any, device: Any) -> None:
+        """One block for each of these worlds; a kernel's first parameter is the first world."""
+        wp.launch(
+            kernel,
+            dim=self.count * self.lanes,
+            inputs=[self.first, *arguments],
+            block_dim=self.lanes,
+            device=device,
+            record_tape=False,
+        )

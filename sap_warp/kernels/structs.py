@@ -7,7 +7,7 @@ pointers that are used, and device functions take the copy by reference.
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,12 @@ def make_flat(struct: Any) -> Any:
 
     Warp's indexing multiplies by a stride and lets negative indices count from the end, both read from memory for
     every access: a fifth of a step. With a constant stride, and nothing to add to a negative index, the compiler
-    keeps only the pointer. Negative indices are invalid from then on, and so is the array's shape.
+    keeps only the pointer. Negative indices are invalid from then on, and so is the array's shape. Structs within the
+    struct are treated alike.
     """
-    arrays = [name for name, v in struct.vars.items() if wp.types.is_array(v.type) and v.type.ndim == 1]
-    fixed = "".join(f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n" for name in arrays)
+    fixed = "".join(
+        f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n" for name in _flat_arrays(struct)
+    )
 
     # a debug build keeps Warp's checks of index against shape
     @wp.func_native(f"#ifdef NDEBUG\n{fixed}#endif\n")
@@ -32,41 +34,51 @@ def make_flat(struct: Any) -> Any:
     return flat
 
 
+def _flat_arrays(struct: Any) -> Iterator[str]:
+    """Names of the one-dimensional arrays in ``struct``, with those of the structs in it before them."""
+    for name, variable in struct.vars.items():
+        if wp.types.is_array(variable.type) and variable.type.ndim == 1:
+            yield name
+        elif hasattr(variable.type, "vars"):
+            yield from (f"{name}.{inner}" for inner in _flat_arrays(variable.type))
+
+
 @functools.cache
 def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
-    """``window(s, body, dof)``: let arrays of a local struct that all worlds share hold the entries of one world.
+    """``window(s, starts)``: let arrays of a local struct that all worlds share hold the entries of one world.
 
-    ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of ``body`` and ``dof``,
-    the world's first body and dof. Both are 0 where every world has its own entries. To be called before ``flat``.
-    If ``scratch`` also speaks of ``row`` or ``hessian``, the world's first contact row and first entry of the Hessian,
-    these are two more arguments.
+    ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of the fields of
+    `WorldStarts`. To be called before ``flat``.
     """
     shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch)
-    if any(at in ("row", "hessian") for _, at in scratch):
+    names = "const int body = starts.body, dof = starts.dof, row = starts.row, hessian = starts.hessian;\n"
+    unused = "(void)body; (void)dof; (void)row; (void)hessian;\n"
 
-        @wp.func_native(shifts)
-        def window_of_rows(s: wp.ref[struct], body: int, dof: int, row: int, hessian: int): ...
-
-        return window_of_rows
-
-    @wp.func_native(shifts)
-    def window(s: wp.ref[struct], body: int, dof: int): ...
+    @wp.func_native(names + unused + shifts)
+    def window(s: wp.ref[struct], starts: wp.ref[WorldStarts]): ...
 
     return window
 
 
+@wp.struct
+class WorldStarts:
+    """Where a world's own entries begin; all zero where every world has its own."""
+
+    body: int
+    dof: int
+    row: int  # contact row
+    hessian: int  # entry of the Hessian
+
+
 class Scratch:
-    """How much room the scratch of the stages takes.
+    """How much memory the scratch of the stages takes.
 
     The CPU works on one world after the other: one world's scratch serves them all and stays in the cache.
     """
 
-    sharing = True
-    """Tests that look at the scratch of every world after a step turn this off."""
-
     def __init__(self, layout: Any, sizes: Any, device: Any):
         """Measure the largest world."""
-        self.shared = int(device.is_cpu and self.sharing)
+        self.shared = int(device.is_cpu)
         self.body_count, self.dof_count = sizes.body_count, sizes.dof_count
         if self.shared:
             self.body_count = int(np.diff(layout.world_body.numpy()).max())
@@ -74,12 +86,19 @@ class Scratch:
 
 
 PADDING = 8
-"""Entries after the end of an array that `wide` may read, and write in scratch."""
+"""Entries after the end of an array that `native/tree8.h` may read, and write in scratch."""
 
 
 def padded_zeros(count: int, dtype: Any, device: Any) -> wp.array:
     """An array with room for `PADDING` entries after its end."""
     return wp.zeros(count + PADDING, dtype=dtype, device=device)[:count]
+
+
+def allocate_arrays(struct: Any, counts: Mapping[str, int], default: int, device: Any) -> None:
+    """Give every array of ``struct`` that is not set yet so many zeros, padded."""
+    for name, variable in struct._cls.vars.items():
+        if isinstance(variable.type, wp.array):
+            setattr(struct, name, padded_zeros(counts.get(name, default), variable.type.dtype, device))
 
 
 class StructArgument:
@@ -100,11 +119,14 @@ class StructCache:
     def __init__(self, device: Any):
         """Start empty."""
         self._device = device
-        self._made: dict[tuple[int, ...], wp.array] = {}
+        self._made: dict[tuple[Hashable, ...], wp.array] = {}
 
-    def get(self, arrays: dict[str, wp.array | None], make: Callable[[], Any]) -> wp.array:
-        """The struct ``make()`` with all ``arrays`` as its fields; None leaves a field empty."""
-        key = tuple(id(array) for array in arrays.values())
+    def get(self, arrays: Mapping[str, wp.array | None], make: Callable[[], Any], also: Hashable = None) -> wp.array:
+        """The struct ``make()`` with all ``arrays`` as its fields; None leaves a field empty.
+
+        ``also`` is what else ``make`` depends on.
+        """
+        key = (also, *(id(array) for array in arrays.values()))
         if key not in self._made:
             struct = make()
             for name, array in arrays.items():

@@ -14,6 +14,7 @@ import warp as wp
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..model import SapControl, SapModel, SapState
+from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
 from .bodies import add_bodies
@@ -187,7 +188,7 @@ def _finalize(
             sequence = read_control(scene.control, document.directory, sap_model)
             sequence.set_start(sap_model)
         build.stop_if_broken()
-    _place_bodies(sap_model.newton_model)
+    place_bodies(sap_model.newton_model)
     sap_state = sap_model.state()
     per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
@@ -216,14 +217,6 @@ def _finalize(
         provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
     )
-
-
-def _place_bodies(model: newton.Model) -> None:
-    """Put the bodies where the initial joint positions say."""
-    state = model.state()
-    newton.eval_fk(model, model.joint_q, model.joint_qd, state)
-    model.body_q.assign(state.body_q)
-    model.body_qd.assign(state.body_qd)
 
 
 def _estimate_contacts(model: SapModel, worlds: int) -> int:

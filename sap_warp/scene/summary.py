@@ -7,6 +7,7 @@ from collections import Counter
 import newton
 import numpy as np
 
+from ..collision.paths import choose_path
 from .loader import SapLoadedScene
 
 
@@ -42,6 +43,7 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
             or "none",
         ),
         ("pairs that may collide", "found at run time" if pairs is None else f"{len(pairs) // worlds} per world"),
+        ("collision path", str(choose_path(model, None if pairs is None else pairs.numpy().reshape(-1, 2)))),
         ("contact capacity", f"{scene.max_rigid_contact} per world, {scene.rigid_contact_max} in all"),
         ("gravity", "[" + ", ".join(f"{value + 0.0:g}" for value in gravity) + "] m/s^2"),
         ("time step", f"{1e3 * scene.dt:g} ms"),

@@ -40,15 +40,6 @@ def record_step(
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def select_articulations(
-    articulation_world_in: wp.array[wp.int32], mask_in: wp.array[wp.bool], selected_out: wp.array[wp.bool]
-) -> None:
-    """Articulations of the chosen worlds; those of world -1 belong to the only world there is."""
-    i = wp.tid()
-    selected_out[i] = mask_in[wp.max(articulation_world_in[i], 0)]
-
-
-@wp.kernel(module="unique", enable_backward=False)
 def assign_worlds(
     mask_in: wp.array[wp.bool], start_in: wp.array[wp.int32], values_in: wp.array[Any], values_out: wp.array[Any]
 ) -> None:

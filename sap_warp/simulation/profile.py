@@ -9,23 +9,23 @@ from typing import Any
 
 import warp as wp
 
+from .run import Run
 from .shards import Shard
 from .simulation import Simulation
 
 STAGES = {
     "collide": ("pipeline", "collide"),
-    "boundary": ("solver.boundary", "read"),
-    "free motion": ("solver.free_motion", "compute"),
     "contacts by world": ("solver.contact_jacobian", "collect"),
+    "free motion": ("solver.free_motion", "compute"),
     "contact data": ("solver.contact_jacobian", "compute"),
     "solve": ("solver.contact_solve", "solve"),
-    "integrate": ("solver.integrate", "write"),
+    "continue": ("solver.boundary", "proceed"),
 }
-"""Name of each stage, and the object of a shard and the method that launch it."""
+"""Name of each stage of a step that continues, and the object of a shard and the method that launch it."""
 
 
 def profile_stages(sim: Simulation, steps: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:
-    """Take ``steps`` steps, rounded up to an even number, with every stage as a graph of its own.
+    """Take ``steps`` steps, at least two, all worlds together, with every stage but those of the last one as a graph.
 
     The steps are real: they continue from the current state and end as `Simulation.step` would have ended. Shards run
     one after another here, and between stages there is about a microsecond of Python, which shows with few worlds.
@@ -39,40 +39,46 @@ def profile_stages(sim: Simulation, steps: int, clock: Callable[[], float] = tim
         Time of each stage per world and step [us].
     """
     sim.prepare()
-    pairs = (steps + 1) // 2
     times = dict.fromkeys(STAGES, 0.0)
     for shard in sim.shards:
-        recorded = [item for source in (0, 1) for item in record_stages(shard, source, sim.dt)]
-        for _ in range(pairs):
+        begin, recorded, end = record_stages(shard, sim.dt)
+        wp.capture_launch(begin)
+        for _ in range(max(steps - 1, 1)):
             for name, graph in recorded:
                 start = clock()
                 wp.capture_launch(graph)
                 wp.synchronize_device(sim.device)
                 times[name] += clock() - start
-    sim._steps += 2 * pairs
-    return {name: 1e6 * value / (2 * pairs * sim.world_count) for name, value in times.items()}
+        wp.capture_launch(end)
+    sim._steps += max(steps - 1, 1) + 1
+    return {name: 1e6 * value / (max(steps - 1, 1) * sim.world_count) for name, value in times.items()}
 
 
-def record_stages(shard: Shard, source: int, dt: float) -> list[tuple[str, Any]]:
-    """One step as graphs in order, one for each stage; nothing is executed."""
+def record_stages(shard: Shard, dt: float) -> tuple[Any, list[tuple[str, Any]], Any]:
+    """What begins steps, the stages of one that continues in order, and what ends them: graphs; nothing is executed."""
+    run = Run(shard, dt, together=True)
     graphs: list[tuple[str, Any]] = []
 
+    def record(launch: Callable[[], Any]) -> Any:
+        with wp.ScopedCapture(shard.model.device) as capture:
+            result = launch()
+        return capture.graph, result
+
     def recording(name: str, launch: Callable[..., Any]) -> Callable[..., Any]:
-        def record(*arguments: Any, **options: Any) -> Any:
-            with wp.ScopedCapture(shard.model.device) as capture:
-                result = launch(*arguments, **options)
-            graphs.append((name, capture.graph))
+        def recorded(*arguments: Any, **options: Any) -> Any:
+            graph, result = record(lambda: launch(*arguments, **options))
+            graphs.append((name, graph))
             return result
 
-        return record
+        return recorded
 
-    count, shard.count = shard.count, False
+    counts, shard.counts = shard.counts, False
     try:
         with _replaced(shard, recording):
-            shard.launch(source, dt)
+            run.take(run.groups[0], False)
+        return record(lambda: run.begin(run.groups[0]))[0], graphs, record(run.finish)[0]
     finally:
-        shard.count = count
-    return graphs
+        shard.counts = counts
 
 
 @contextmanager

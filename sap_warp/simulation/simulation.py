@@ -18,7 +18,7 @@ from ..kernels.types import normalize_precision
 from ..model import SapControl, SapModel, SapState
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
-from .kernels import assign_worlds, select_articulations
+from .kernels import assign_worlds
 from .memory import count_bytes
 from .shards import Shard, Team, plan_shares, slice_buffers
 from .split import WorldShare
@@ -56,9 +56,8 @@ class Simulation:
             sim.step(200)
             sim.reset(world_mask=q[:, 2] < 0.3)
 
-    A step is replayed from a captured graph that holds collision and solver. Whatever number of steps is taken, the
-    result is in the same memory, so views stay valid; see `states`. External forces and control stay as they are until
-    they are changed.
+    Steps are replayed from captured graphs that hold collision and solver. The state is advanced in place, so views
+    stay valid. External forces and control stay as they are until they are changed.
     """
 
     state: SapState
@@ -95,7 +94,6 @@ class Simulation:
         rigid_contact_max: int | None = None,
         precision: str = "fp32",
         threads: int = 1,
-        worlds_per_shard: int | None = None,
         state: SapState | None = None,
         control: SapControl | None = None,
         control_sequence: ControlSequence | None = None,
@@ -114,9 +112,6 @@ class Simulation:
                 ``max_rigid_contact`` times the number of worlds. With several threads each has its share.
             precision: Of the state, ``"fp32"`` or ``"fp64"``.
             threads: Shares of the worlds that run beside each other on the CPU. The results do not depend on it.
-            worlds_per_shard: On the CPU, run about so many worlds through all steps before the next ones, so that their
-                data stays in the processor's cache; None runs all worlds of a thread together. The results do not
-                depend on it.
             state: Where to start; None is the model's initial state. It is copied.
             control: Inputs to start with; None takes the model's. It is copied.
             control_sequence: Writes the inputs at its own pace.
@@ -134,26 +129,22 @@ class Simulation:
         self._dt = _check_dt(dt)
         self.precision = normalize_precision(precision, "precision")
         self.threads = _check_count("threads", threads, 1)
-        if worlds_per_shard is not None:
-            _check_count("worlds_per_shard", worlds_per_shard, 1)
         if max_rigid_contact is not None:
             solver_options["max_rigid_contact"] = max_rigid_contact
         self.preset: str = solver_options.get("contact_preset_variant", "approx32")
         """What the solver's options started from."""
-        self.state, previous = self._make_states(state)
-        self.states: tuple[SapState, SapState] = (self.state, previous)
-        """Both buffers: the current state, and the one before the last step."""
+        self.state = self._make_state(state)
         self.control = self._make_control(control)
         self._sequence = control_sequence
         self._sample_written: int | None = None
         self._starts = _world_starts(self.model)
-        plan = plan_shares(self.model, self.threads, worlds_per_shard)
+        plan = plan_shares(self.model, self.threads)
         options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
         if len(plan) == 1:
             self.shards: tuple[Shard, ...] = (self._make_whole(*options),)
         else:
             self.shards = tuple(self._make_shard(bounds, *options) for bounds in plan)
-        self._team = Team(self.shards, self.threads)
+        self._team = Team(self.shards)
         self.statistics = StepStatistics([shard.counter for shard in self.shards])
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
@@ -265,7 +256,7 @@ class Simulation:
     @property
     def byte_count(self) -> int:
         """Memory of all arrays of model, states, contacts, pipelines and solvers [bytes]."""
-        return count_bytes([self.sap_model, self.states, self.control, self.shards])
+        return count_bytes([self.sap_model, self.state, self.control, self.shards])
 
     # Time.
 
@@ -297,7 +288,7 @@ class Simulation:
         if self._closed:
             raise RuntimeError("The simulation is closed.")
         for shard in self.shards:  # one after another: capturing and compiling are not made for threads
-            if not shard.is_captured:
+            if shard.run is None:
                 shard.capture(self._dt)
 
     def step(self, n: int = 1) -> None:
@@ -313,7 +304,7 @@ class Simulation:
         while self._steps < end:
             self._write_sequence()
             chunk = self._steps_to_next_event(end)
-            self._team.run(lambda shard, chunk=chunk: shard.replay(chunk))  # type: ignore[misc]
+            self._team.run(lambda shard, chunk=chunk: shard.run.replay(chunk))  # type: ignore[misc]
             self._steps += chunk
             if self._callbacks:
                 self._run_callbacks()
@@ -351,9 +342,7 @@ class Simulation:
         """
         mask = None if world_mask is None else self._as_mask(world_mask)
         for shard in self.shards:
-            part = None if mask is None else self._part_of_mask(mask, shard)
-            for state in shard.states:
-                shard.solver.reset(state, part)
+            shard.solver.reset(shard.state, None if mask is None else self._part_of_mask(mask, shard))
         if joint_q is not None or joint_qd is not None:
             chosen = self._as_mask(np.ones(self.world_count, bool)) if mask is None else mask
             self._place(chosen, joint_q, joint_qd)
@@ -435,15 +424,13 @@ class Simulation:
 
     # Construction.
 
-    def _make_states(self, given: SapState | None) -> tuple[SapState, SapState]:
-        current, previous = (self.sap_model.state(self.precision) for _ in range(2))
+    def _make_state(self, given: SapState | None) -> SapState:
+        state = self.sap_model.state(self.precision)
         if given is not None:
             if given.joint_qd_order != "public" or given.body_f_order != "public":
                 raise ValueError("The state to start from is in sap order; Simulation takes public order.")
-            current.assign(given)
-            previous.assign(given)
-        previous.body_f = current.body_f
-        return current, previous
+            state.assign(given)
+        return state
 
     def _make_control(self, given: SapControl | None) -> SapControl:
         control = self.sap_model.control()
@@ -475,14 +462,12 @@ class Simulation:
         )
         of_state = {"joint_q": coords, "joint_qd": dofs, "body_q": bodies, "body_qd": bodies, "body_f": bodies}
         of_control = {"joint_f": dofs, "joint_target_pos": coords, "joint_target_vel": dofs, "joint_act": dofs}
-        states = (slice_buffers(self.states[0], of_state), slice_buffers(self.states[1], of_state))
-        states[1].body_f = states[0].body_f
-        control = slice_buffers(self.control, of_control)
+        state, control = slice_buffers(self.state, of_state), slice_buffers(self.control, of_control)
         model = SapModel(share.model)
-        return Shard(share, model, states, control, solver_options, pipeline_options, capacity, count)
+        return Shard(share, model, state, control, solver_options, pipeline_options, capacity, count)
 
     def _make_whole(self, *options: Any) -> Shard:
-        return Shard(None, self.sap_model, self.states, self.control, *options)
+        return Shard(None, self.sap_model, self.state, self.control, *options)
 
     def _make_views(self) -> None:
         state: Any = self.state
@@ -511,7 +496,7 @@ class Simulation:
 
     def _forget_graphs(self) -> None:
         for shard in self.shards:
-            shard.forget_graphs()
+            shard.run = None
 
     def _run_callbacks(self) -> None:
         for callback in list(self._callbacks):
@@ -561,7 +546,7 @@ class Simulation:
         return mask if shard.share is None else mask[shard.share.first : shard.share.last]
 
     def _place(self, mask: wp.array, joint_q: Any, joint_qd: Any) -> None:
-        """Give chosen worlds new coordinates, in both buffers."""
+        """Give chosen worlds new coordinates."""
         for name, kind, values in (("joint_q", "coord", joint_q), ("joint_qd", "dof", joint_qd)):
             if values is None:
                 continue
@@ -569,43 +554,14 @@ class Simulation:
             current = getattr(self.state, name)
             source = wp.empty_like(current)
             WorldView(name, source, self._starts[kind]).assign(values)
-            for state in self.states:
-                wp.launch(
-                    assign_worlds,
-                    dim=self.world_count,
-                    inputs=[mask, start, source],
-                    outputs=[getattr(state, name)],
-                    device=self.device,
-                )
+            wp.launch(assign_worlds, dim=self.world_count, inputs=[mask, start, source, current], device=self.device)
         self._update_bodies(mask)
 
     def _update_bodies(self, mask: wp.array) -> None:
-        """Forward kinematics of chosen worlds into both buffers."""
-        model = self.model
-        chosen = wp.empty(model.articulation_count, dtype=wp.bool, device=self.device)
-        wp.launch(
-            select_articulations,
-            dim=model.articulation_count,
-            inputs=[model.articulation_world, mask],
-            outputs=[chosen],
-            device=self.device,
-        )
-        state: Any = self.state
-        if self.precision == "fp32":
-            newton.eval_fk(model, state.joint_q, state.joint_qd, state, mask=chosen)
-        else:
-            # Newton's kinematics are in fp32; the solver takes its own poses from joint_q in fp64
-            single: Any = self.sap_model.state("fp32")
-            single.assign(state)
-            newton.eval_fk(model, single.joint_q, single.joint_qd, single, mask=chosen)
-            poses = single.body_q.numpy().astype(np.float64)
-            poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
-            keep = ~mask.numpy()[np.maximum(model.body_world.numpy(), 0)]
-            poses[keep] = state.body_q.numpy()[keep]
-            state.body_q.assign(poses)
-            wp.copy(state.body_qd, single.body_qd)
-        wp.copy(self.states[1].body_q, state.body_q)
-        wp.copy(self.states[1].body_qd, state.body_qd)
+        """Forward kinematics of chosen worlds."""
+        for shard in self.shards:
+            solver = shard.solver
+            solver.boundary.place(shard.state, shard.control, solver.all_worlds, self._part_of_mask(mask, shard))
 
 
 def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from ..kernels.launch import WorldRange
 from ..solver import SolverSAP
-from ..solver.parts import Part
 from .kernels import ITERATION_BINS, TRIAL_BINS, record_step
 
 WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED = range(4)
@@ -41,14 +41,14 @@ class StepCounter:
         self.maxima = wp.zeros(2, dtype=wp.int32, device=device)
         """Most iterations and most trials."""
 
-    def record(self, contacts: Any, part: Part | None = None) -> None:
-        """Count the step that was just launched, of all worlds or of those of ``part``: one small kernel."""
+    def record(self, contacts: Any, worlds: WorldRange) -> None:
+        """Count the step of ``worlds`` that was just launched: one small kernel."""
         solver = self._solver
         wp.launch(
             record_step,
-            dim=solver.sizes.world_count if part is None else part.count,
+            dim=worlds.count,
             inputs=[
-                0 if part is None else part.first,
+                worlds.first,
                 solver.contact_solve.iterations,
                 solver.contact_solve.line_search_iterations,
                 solver.contact_jacobian.contact_count,

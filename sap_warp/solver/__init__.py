@@ -2,8 +2,8 @@
 
 from .contact_forces import ContactForces
 from .contact_jacobian import SapContactJacobian
-from .contact_solve import SapContactSolve
 from .free_motion import SapFreeMotion
+from .newton import SapContactSolve
 from .options import SapOptions
 from .solver import SolverSAP
 from .status import SolveStatus

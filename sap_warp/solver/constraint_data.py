@@ -57,7 +57,5 @@ def make_constraint_data(types: Types):
         violation: wp.array(dtype=scalar)  # g at the start of the step [m or rad], by row
         vhat: wp.array(dtype=scalar)  # rate asked of the unknowns [m/s or rad/s]
         R: wp.array(dtype=scalar)  # zero where the row takes no part
-        slack: wp.array(dtype=scalar)  # vhat - J v, written by the solve
-        dslack: wp.array(dtype=scalar)  # its change along the Newton direction
 
     return ConstraintData

@@ -20,24 +20,39 @@ from ..kernels.lanes import lane
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .constraint_data import ANGLE, COUPLER, LINEAR, SWING, RowSource, make_constraint_data
-from .free_motion import make_free_motion_data
 from .layout import Layout
-from .terms.bilateral import NEAR_RIGID
+from .motion_data import make_motion_data
+from .terms.near_rigid import NEAR_RIGID
 
 IMMOBILE = 1e-20
 """A row whose mobility is below this cannot be moved by any dof."""
 
 
 @functools.cache
+def make_constraint_stage(pose: Types, dynamics: Types, types: Types):
+    """Struct of what the kernel works with and makes."""
+    Motion, Rows = make_motion_data(pose, dynamics), make_constraint_data(types)
+
+    @wp.struct
+    class ConstraintStage:
+        layout: Layout
+        motion: Motion
+        q: wp.array(dtype=wp.float64)
+        rows: Rows
+
+    return ConstraintStage
+
+
+@functools.cache
 def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
     """The kernel: one block per world."""
-    FreeMotion = make_free_motion_data(pose, dynamics)
-    Rows = make_constraint_data(types)
+    Motion = make_motion_data(pose, dynamics)
+    Rows, Stage = make_constraint_data(types), make_constraint_stage(pose, dynamics, types)
     scalar = types.scalar
     F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
 
     @wp.func
-    def rotation(d: wp.ref[FreeMotion], b: int) -> quat:
+    def rotation(d: wp.ref[Motion], b: int) -> quat:
         r = d.r[b]
         return wp.normalize(quat(F(r[0]), F(r[1]), F(r[2]), F(r[3])))
 
@@ -46,7 +61,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         return vec3(F(v[0]), F(v[1]), F(v[2]))
 
     @wp.func
-    def frame_origin(layout: wp.ref[Layout], d: wp.ref[FreeMotion], b: int, p: vec3, o: vec3) -> vec3:
+    def frame_origin(layout: wp.ref[Layout], d: wp.ref[Motion], b: int, p: vec3, o: vec3) -> vec3:
         """Position of a body-fixed point relative to o."""
         if b < 0:
             return p - o
@@ -77,7 +92,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
 
     @wp.func
     def prescribed_rate(
-        layout: wp.ref[Layout], d: wp.ref[FreeMotion], b: int, spin: vec3, push: vec3, p: vec3, o: vec3
+        layout: wp.ref[Layout], d: wp.ref[Motion], b: int, spin: vec3, push: vec3, p: vec3, o: vec3
     ) -> F:
         """Rate that a kinematic root gives a row at one of its bodies."""
         if b < 0:
@@ -91,7 +106,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
     @wp.func
     def prepare_row(
         layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
+        d: wp.ref[Motion],
         source: wp.ref[RowSource],
         k: wp.ref[Rows],
         q: wp.array(dtype=F),
@@ -160,7 +175,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
                 sw = to_vec3(d.Sw[e])
                 J = F(k.entry_side[i]) * (wp.dot(spin, sw) + wp.dot(push, to_vec3(d.Sv[e]) + wp.cross(sw, arm)))
             k.J[i] = scalar(J)
-            mobility += J * J / F(d.A[layout.dof_entry[e] + e - layout.dof_first[e]])
+            mobility += J * J / F(d.A[layout.rows.entry[e] + e - layout.rows.first[e]])
         k.violation[row] = scalar(g)
         k.vhat[row] = scalar(-g / (F(2.0) * h) - known)  # tau = h
         k.R[row] = scalar(0.0)
@@ -169,20 +184,14 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
 
     @solver_kernel
     def constraint_data(
-        first_world: int,
-        layout: wp.array(dtype=Layout),
-        d: wp.array(dtype=FreeMotion),
-        sources: wp.array(dtype=RowSource),
-        q_in: wp.array(dtype=F),
-        free_dofs: int,
-        dt: F,
-        k: wp.array(dtype=Rows),
+        first_world: int, stage: wp.array(dtype=Stage), sources: wp.array(dtype=RowSource), free_dofs: int, dt: F
     ):
         world = first_world + wp.tid() // wp.block_dim()
-        row_end = k[0].world_row[world + 1]
-        row = int(k[0].world_row[world] + lane())
+        k = stage[0].rows
+        row_end = k.world_row[world + 1]
+        row = int(k.world_row[world] + lane())
         while row < row_end:
-            prepare_row(layout[0], d[0], sources[row], k[0], q_in, free_dofs, row, dt)
+            prepare_row(stage[0].layout, stage[0].motion, sources[row], k, stage[0].q, free_dofs, row, dt)
             row += wp.block_dim()
 
     return constraint_data

@@ -11,6 +11,7 @@ import numpy as np
 from newton.solvers import SolverMuJoCo
 
 from . import constraint_data as kinds
+from .initial_poses import body_poses
 from .topology import tree_joints
 
 EQUALITY = "mujoco:equality_constraint"
@@ -186,10 +187,7 @@ def _reference_poses(model: newton.Model) -> np.ndarray:
             q[span] = (0.0, 0.0, 0.0, 1.0)
         elif kind not in (newton.JointType.FREE, newton.JointType.DISTANCE):
             q[span] = 0.0
-    state = model.state()
-    state.joint_q.assign(q)
-    newton.eval_fk(model, state.joint_q, state.joint_qd, state)
-    return np.concatenate([state.body_q.numpy().astype(float), [[0.0, 0, 0, 0, 0, 0, 1]]])
+    return np.concatenate([body_poses(model, q), [[0.0, 0, 0, 0, 0, 0, 1]]])
 
 
 def _rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from ..kernels.launch import WorldRange
 from ..kernels.structs import StructArgument
 from ..kernels.types import TYPES
 from .constraint_data import RowSource, make_constraint_data
-from .constraint_rows import make_constraint_kernel
+from .constraint_rows import make_constraint_kernel, make_constraint_stage
 from .constraint_sources import Row, constraint_rows
 from .layout import LayoutSizes
-from .parts import Part
 
 
 class SapConstraints:
@@ -36,6 +36,7 @@ class SapConstraints:
         self._build([rows[i] for i in order], worlds[order])
         self.refresh(rows)
         self._kernel: Any = None
+        self._stage: StructArgument | None = None
 
     def _build(self, rows: list[Row], worlds: np.ndarray) -> None:
         device = self.model.device
@@ -55,8 +56,6 @@ class SapConstraints:
                 size = sum(counts) if name == "J" else len(rows)
                 array = wp.zeros(size, dtype=variable.type.dtype, device=device)
             setattr(self.data, name, array)
-        self._argument = StructArgument(self.data, device)
-        self.argument = self._argument.array
         self._sources = wp.zeros(len(rows), dtype=RowSource, device=device)
 
         reach = self.layout.dof_reach.numpy()
@@ -82,28 +81,19 @@ class SapConstraints:
             self._sources.assign(wp.array(packed, dtype=RowSource, device=self.model.device))
         return True
 
-    def compute(self, boundary: Any, free_motion: Any, dt: float, part: Part) -> None:
+    def compute(self, boundary: Any, free_motion: Any, dt: float, worlds: WorldRange) -> None:
         """Fill `data` for the state held by ``boundary``."""
         if not self.count:
             return
-        if self._kernel is None:
-            self._kernel = make_constraint_kernel(free_motion.pose_types, free_motion.types, self.types)
-        wp.launch(
-            self._kernel,
-            dim=part.threads,
-            inputs=[
-                part.first,
-                free_motion.layout_argument,
-                free_motion.argument,
-                self._sources,
-                boundary.joint_q,
-                self.sizes.free_dof_count,
-                dt,
-            ],
-            outputs=[self.argument],
-            block_dim=part.lanes,
-            device=self.model.device,
-        )
+        if self._stage is None:
+            precisions = (free_motion.pose_types, free_motion.types, self.types)
+            stage: Any = make_constraint_stage(*precisions)()
+            stage.layout, stage.motion, stage.q = self.layout, free_motion.data, boundary.joint_q
+            stage.rows = self.data
+            self._stage = StructArgument(stage, self.model.device)
+            self._kernel = make_constraint_kernel(*precisions)
+        free_dofs = self.sizes.free_dof_count
+        worlds.launch(self._kernel, self._stage.array, self._sources, free_dofs, dt, device=self.model.device)
 
     def dense(self, world: int = 0) -> np.ndarray:
         """J of one world for inspection, shape [rows, dofs]; columns in Newton's dof order of that world."""

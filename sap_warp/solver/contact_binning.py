@@ -10,10 +10,10 @@ import functools
 import warp as wp
 
 from ..kernels.launch import solver_kernel
+from ..kernels.spatial import make_spatial
 from ..kernels.structs import make_flat
 from ..kernels.types import FP64, Types
 from .contact_input import ContactInput
-from .kinematics import make_kinematics
 from .layout import Layout
 
 
@@ -21,6 +21,7 @@ from .layout import Layout
 class Bins:
     """Which contacts each world holds."""
 
+    layout: Layout
     capacity: int  # contacts that one world can hold
     found: wp.array(dtype=wp.int32)  # how many there are, by world
     slot: wp.array(dtype=wp.int32)  # which of them were kept, ``capacity`` entries for each world
@@ -29,8 +30,9 @@ class Bins:
 @functools.cache
 def make_bin_kernel(state: Types):
     """The kernel for states of one precision: ``threads`` threads stride over the contacts there are."""
-    to_vec3_64 = make_kinematics(FP64).to_vec3
-    flat_layout, flat_input, flat_bins = make_flat(Layout), make_flat(ContactInput), make_flat(Bins)
+    S = make_spatial(FP64)
+    to_vec3_64, to_quat_64 = S.to_vec3, S.to_quat
+    flat_input, flat_bins = make_flat(ContactInput), make_flat(Bins)
 
     @wp.func
     def world_point(
@@ -44,10 +46,8 @@ def make_bin_kernel(state: Types):
         b = c.shape_owner[shape + 1].body
         if b >= 0:
             body = layout.body_newton[b]
-            p = wp.transform_get_translation(body_q[body])
-            r = wp.transform_get_rotation(body_q[body])
-            q = wp.quatd(wp.float64(r[0]), wp.float64(r[1]), wp.float64(r[2]), wp.float64(r[3]))
-            x = wp.vec3d(wp.float64(p[0]), wp.float64(p[1]), wp.float64(p[2])) + wp.quat_rotate(q, x)
+            p = to_vec3_64(wp.transform_get_translation(body_q[body]))
+            x = p + wp.quat_rotate(to_quat_64(wp.transform_get_rotation(body_q[body])), x)
         return x
 
     @wp.func
@@ -61,48 +61,37 @@ def make_bin_kernel(state: Types):
 
     @wp.func
     def displace_shallowest(
-        layout: wp.ref[Layout],
-        c: wp.ref[ContactInput],
-        body_q: wp.array(dtype=state.transform),
-        i: int,
-        first: int,
-        capacity: int,
-        slot_out: wp.array(dtype=wp.int32),
+        bins: wp.ref[Bins], c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int, first: int
     ):
         """Give contact i the slot of the shallowest contact of a full world, if i is deeper."""
-        widest = gap(layout, c, body_q, i)
+        widest = gap(bins.layout, c, body_q, i)
         place = int(-1)
-        slot_end = first + capacity
+        slot_end = first + bins.capacity
         slot = int(first)
         while slot < slot_end:
-            other = gap(layout, c, body_q, slot_out[slot])
+            other = gap(bins.layout, c, body_q, bins.slot[slot])
             if other > widest:
                 widest = other
                 place = slot
             slot += 1
         if place >= 0:
-            slot_out[place] = i
+            bins.slot[place] = i
 
-    @wp.func
-    def bin_share(
-        layout_in: wp.array(dtype=Layout),
-        contacts_in: wp.array(dtype=ContactInput),
-        body_q: wp.array(dtype=state.transform),
-        thread: int,
-        threads: int,
-        contact_max: int,
+    @solver_kernel
+    def bin_contacts(
         bins_in: wp.array(dtype=Bins),
+        contacts: wp.array(dtype=ContactInput),
+        body_q: wp.array(dtype=state.transform),
+        contact_max: int,
+        threads: int,
     ):
-        """One thread's share of the contacts."""
-        layout = layout_in[0]
-        c = contacts_in[0]
-        flat_layout(layout)
-        flat_input(c)
         bins = bins_in[0]
+        c = contacts[0]
         flat_bins(bins)
+        flat_input(c)
         capacity = bins.capacity
         i_end = wp.min(c.count[0], contact_max)
-        i = int(thread)
+        i = int(wp.tid())
         while i < i_end:
             world = wp.max(c.shape_owner[c.shape0[i] + 1].world, c.shape_owner[c.shape1[i] + 1].world)
             if world >= 0:
@@ -110,18 +99,7 @@ def make_bin_kernel(state: Types):
                 if slot < capacity:
                     bins.slot[world * capacity + slot] = i
                 elif threads == 1:
-                    displace_shallowest(layout, c, body_q, i, world * capacity, capacity, bins.slot)
+                    displace_shallowest(bins, c, body_q, i, world * capacity)
             i += threads
-
-    @solver_kernel
-    def bin_contacts(
-        layout: wp.array(dtype=Layout),
-        contacts: wp.array(dtype=ContactInput),
-        body_q: wp.array(dtype=state.transform),
-        contact_max: int,
-        threads: int,
-        bins: wp.array(dtype=Bins),
-    ):
-        bin_share(layout, contacts, body_q, wp.tid(), threads, contact_max, bins)
 
     return bin_contacts

@@ -4,6 +4,7 @@ import functools
 
 import warp as wp
 
+from ..kernels.packed_rows import RowPattern
 from ..kernels.types import Types
 
 NO_BODY = wp.constant(-1)
@@ -33,17 +34,14 @@ def make_contact_data(types: Types):
         weight: wp.array(dtype=scalar)  # w [1/kg]
         Rt: wp.array(dtype=scalar)  # [1/kg]
         Rn: wp.array(dtype=scalar)
-        vc: wp.array(dtype=vec3)  # relative velocity [m/s]: its prescribed part here, all of it after the solve
-        dvc: wp.array(dtype=vec3)  # its change along the Newton direction
+        drift: wp.array(dtype=vec3)  # prescribed part of the relative velocity [m/s]
         # rows by body: entries 2 row + side, side 0 for a and 1 for b
         body_start: wp.array(dtype=wp.int32)
         body_count: wp.array(dtype=wp.int32)
         body_row: wp.array(dtype=wp.int32)
         body_active: wp.array(dtype=wp.int32)  # 1 if the body's subtree has a contact
-        # Hessian rows: like dof_first and dof_entry, widened by contacts between moving bodies
-        coupled: wp.array(dtype=wp.int32)  # by world: 1 if any row is wide
-        narrow: wp.array(dtype=wp.int32)  # by world: 1 if no contact widens the rows in the tables below
-        hessian_first: wp.array(dtype=wp.int32)
-        hessian_entry: wp.array(dtype=wp.int32)
+        coupled: wp.array(dtype=wp.int32)  # by world: 1 if any row of the Hessian is wider than A's
+        narrow: wp.array(dtype=wp.int32)  # by world: 1 if no contact widens the rows in the table below
+        hessian: RowPattern  # like A's, widened by contacts between moving bodies
 
     return ContactData

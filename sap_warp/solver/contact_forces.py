@@ -5,17 +5,17 @@ the step; asking for forces costs one launch.
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
-from ..kernels.launch import solver_kernel
-from ..kernels.types import Types
-from .contact_data import make_contact_data
-from .free_motion import make_free_motion_data
-from .layout import Layout
+from ..kernels.lanes import lane
+from ..kernels.launch import WorldRange, solver_kernel
+from ..kernels.spatial import make_spatial
+from ..kernels.structs import StructCache
+from ..kernels.types import FP32, Types
+from .solve_data import make_problem
 from .terms.contact import make_contact_term
 
 
@@ -35,131 +35,109 @@ class ContactForces:
     body index."""
 
 
+@wp.struct
+class ForceArrays:
+    """What the kernel reads beside the problem, and what it writes."""
+
+    body_com: wp.array(dtype=wp.vec3f)
+    shape0: wp.array(dtype=wp.int32)  # of the contact buffer
+    shape_body: wp.array(dtype=wp.int32)
+    force: wp.array(dtype=wp.vec3f)
+    impulse: wp.array(dtype=wp.vec3f)
+    spatial_force: wp.array(dtype=wp.spatial_vectorf)
+    body_wrench: wp.array(dtype=wp.spatial_vectorf)
+
+
 @functools.cache
-def make_contact_force_kernel(pose: Types, dynamics: Types, types: Types):
-    """The kernel: one block per world."""
-    FreeMotion = make_free_motion_data(pose, dynamics)
-    Contacts = make_contact_data(types)
+def make_contact_force_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """The kernel: one block per world. The precisions are those of `make_problem`."""
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data = structs.Problem, structs.Data
     project = make_contact_term(types).project
     scalar, vec3 = types.scalar, types.vec3
+    to_vec3, to_vec3f, to_pose = (make_spatial(t).to_vec3 for t in (types, FP32, pose))
 
     @wp.func
-    def centre_of_mass(
-        layout: wp.ref[Layout], d: wp.ref[FreeMotion], body_com: wp.array(dtype=wp.vec3f), b: int
-    ) -> vec3:
+    def centre_of_mass(p: wp.ref[Problem], out: wp.ref[ForceArrays], b: int) -> vec3:
         """Relative to the reference point of the body's tree."""
-        com = body_com[layout.body_newton[b]]
-        r = wp.quat_rotate(d.r[b], pose.vec3(pose.scalar(com[0]), pose.scalar(com[1]), pose.scalar(com[2])))
-        p = d.p[b] + r
-        return vec3(scalar(p[0]), scalar(p[1]), scalar(p[2]))
+        com = out.body_com[p.layout.body_newton[b]]
+        return to_vec3(p.motion.p[b] + wp.quat_rotate(p.motion.r[b], to_pose(com)))
 
     @wp.func
     def to_spatial(f: vec3, m: vec3) -> wp.spatial_vectorf:
-        result = wp.spatial_vectorf()
-        for i in range(3):
-            result[i] = wp.float32(f[i])
-            result[i + 3] = wp.float32(m[i])
-        return result
+        a = to_vec3f(f)
+        b = to_vec3f(m)
+        return wp.spatial_vectorf(a[0], a[1], a[2], b[0], b[1], b[2])
 
     @wp.func
-    def row_force(c: wp.ref[Contacts], row: int, inv_dt: scalar) -> vec3:
-        r = project(c.vc[row], c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
-        return r.gamma * inv_dt
+    def row_force(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> vec3:
+        c = project(
+            s.vc[row],
+            p.contacts.normal[row],
+            p.contacts.vhat[row],
+            p.contacts.mu[row],
+            p.contacts.Rt[row],
+            p.contacts.Rn[row],
+        )
+        return c.gamma / p.h
 
     @wp.func
-    def store_contact(
-        layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
-        c: wp.ref[Contacts],
-        body_com: wp.array(dtype=wp.vec3f),
-        shape0: wp.array(dtype=wp.int32),
-        shape_body: wp.array(dtype=wp.int32),
-        row: int,
-        dt: scalar,
-        force_out: wp.array(dtype=wp.vec3f),
-        impulse_out: wp.array(dtype=wp.vec3f),
-        spatial_out: wp.array(dtype=wp.spatial_vectorf),
-    ):
-        i = c.source[row]
-        f = row_force(c, row, scalar(1.0) / dt)
-        force_out[i] = wp.vec3f(wp.float32(f[0]), wp.float32(f[1]), wp.float32(f[2]))
-        impulse_out[i] = wp.vec3f(wp.float32(f[0] * dt), wp.float32(f[1] * dt), wp.float32(f[2] * dt))
+    def store_contact(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[ForceArrays], row: int):
+        i = p.contacts.source[row]
+        f = row_force(p, s, row)
+        out.force[i] = to_vec3f(f)
+        out.impulse[i] = to_vec3f(f * p.h)
         # an immobile side is measured about its partner's reference point
-        moving = c.body_a[row]
+        moving = p.contacts.body_a[row]
         if moving < 0:
-            moving = c.body_b[row]
-        o = d.origin[layout.body_root[moving]]
-        shape = shape0[i]
+            moving = p.contacts.body_b[row]
+        o = p.motion.origin[p.layout.body_root[moving]]
+        shape = out.shape0[i]
         body = int(-1)
         if shape >= 0:
-            body = shape_body[shape]
-        pivot = -vec3(scalar(o[0]), scalar(o[1]), scalar(o[2]))  # the world origin
+            body = out.shape_body[shape]
+        pivot = -to_vec3(o)  # the world origin
         if body >= 0:
-            b = layout.newton_body[body]
-            shift = d.origin[layout.body_root[b]] - o
-            pivot = centre_of_mass(layout, d, body_com, b) + vec3(scalar(shift[0]), scalar(shift[1]), scalar(shift[2]))
-        spatial_out[i] = to_spatial(-f, -wp.cross(c.r_a[row] - pivot, f))
+            b = p.layout.newton_body[body]
+            pivot = centre_of_mass(p, out, b) + to_vec3(p.motion.origin[p.layout.body_root[b]] - o)
+        out.spatial_force[i] = to_spatial(-f, -wp.cross(p.contacts.r_a[row] - pivot, f))
 
     @wp.func
-    def store_body(
-        layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
-        c: wp.ref[Contacts],
-        body_com: wp.array(dtype=wp.vec3f),
-        b: int,
-        inv_dt: scalar,
-        wrench_out: wp.array(dtype=wp.spatial_vectorf),
-    ):
-        com = centre_of_mass(layout, d, body_com, b)
+    def store_body(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[ForceArrays], b: int):
+        com = centre_of_mass(p, out, b)
         force = vec3()
         moment = vec3()
-        for k in range(c.body_start[b], c.body_start[b] + c.body_count[b]):
-            row = c.body_row[k] // 2
-            if c.source[row] >= 0:  # distance joints are no contacts
-                f = row_force(c, row, inv_dt)
-                arm = c.r_b[row]
-                if c.body_row[k] % 2 == 0:
+        for k in range(p.contacts.body_start[b], p.contacts.body_start[b] + p.contacts.body_count[b]):
+            row = p.contacts.body_row[k] // 2
+            if p.contacts.source[row] >= 0:  # distance joints are no contacts
+                f = row_force(p, s, row)
+                arm = p.contacts.r_b[row]
+                if p.contacts.body_row[k] % 2 == 0:
                     f = -f
-                    arm = c.r_a[row]
+                    arm = p.contacts.r_a[row]
                 force += f
                 moment += wp.cross(arm - com, f)
-        wrench_out[layout.body_newton[b]] = to_spatial(force, moment)
+        out.body_wrench[p.layout.body_newton[b]] = to_spatial(force, moment)
 
     @solver_kernel
     def contact_forces(
-        layout: wp.array(dtype=Layout),
-        d: wp.array(dtype=FreeMotion),
-        c: wp.array(dtype=Contacts),
-        body_com: wp.array(dtype=wp.vec3f),
-        shape0: wp.array(dtype=wp.int32),
-        shape_body: wp.array(dtype=wp.int32),
+        first_world: int,
+        problem: wp.array(dtype=Problem),
+        data: wp.array(dtype=Data),
+        arrays: wp.array(dtype=ForceArrays),
         dt: wp.float64,
-        force_out: wp.array(dtype=wp.vec3f),
-        impulse_out: wp.array(dtype=wp.vec3f),
-        spatial_out: wp.array(dtype=wp.spatial_vectorf),
-        wrench_out: wp.array(dtype=wp.spatial_vectorf),
     ):
-        world = wp.tid() // wp.block_dim()
-        h = scalar(dt)
-        base = world * c[0].capacity
-        for row in range(base + lane(), base + c[0].count[world], wp.block_dim()):
-            if c[0].source[row] >= 0:
-                store_contact(
-                    layout[0],
-                    d[0],
-                    c[0],
-                    body_com,
-                    shape0,
-                    shape_body,
-                    row,
-                    h,
-                    force_out,
-                    impulse_out,
-                    spatial_out,
-                )
-        for b in range(layout[0].world_body[world] + lane(), layout[0].world_body[world + 1], wp.block_dim()):
-            store_body(layout[0], d[0], c[0], body_com, b, scalar(1.0) / h, wrench_out)
-        barrier()
+        world = first_world + wp.tid() // wp.block_dim()
+        p = problem[0]
+        s = data[0]
+        out = arrays[0]
+        p.h = scalar(dt)
+        base = world * p.contacts.capacity
+        for row in range(base + lane(), base + p.contacts.count[world], wp.block_dim()):
+            if p.contacts.source[row] >= 0:
+                store_contact(p, s, out, row)
+        for b in range(p.layout.world_body[world] + lane(), p.layout.world_body[world + 1], wp.block_dim()):
+            store_body(p, s, out, b)
 
     return contact_forces
 
@@ -167,42 +145,30 @@ def make_contact_force_kernel(pose: Types, dynamics: Types, types: Types):
 class SapContactForces:
     """Computes `ContactForces`; the buffers are made when forces are first asked for."""
 
-    def __init__(self, solver: Any):
+    def __init__(self, model: Any, contact_solve: Any):
         """Nothing is allocated yet."""
-        self._solver = solver
+        self._model, self._solve = model, contact_solve
         self._forces: ContactForces | None = None
+        self._arrays = StructCache(model.device)
 
-    def compute(self, contacts: Any, dt: float) -> ContactForces:
+    def compute(self, contacts: Any, dt: float, worlds: WorldRange) -> ContactForces:
         """Forces of the last step, which used ``contacts`` and ``dt``."""
-        solver = self._solver
-        model, motion, rows = solver.model, solver.free_motion, solver.contact_jacobian
+        model = self._model
         count = contacts.rigid_contact_shape0.shape[0]
-        rows_total = count + contacts.soft_contact_max
+        sizes = {"force": count, "impulse": count, "spatial_force": count + contacts.soft_contact_max}
         if self._forces is None or self._forces.force.shape[0] != count:
-            device = model.device
-            self._forces = ContactForces(
-                wp.zeros(count, dtype=wp.vec3f, device=device),
-                wp.zeros(count, dtype=wp.vec3f, device=device),
-                wp.zeros(rows_total, dtype=wp.spatial_vectorf, device=device),
-                wp.zeros(model.body_count, dtype=wp.spatial_vectorf, device=device),
-            )
+            struct: Any = ForceArrays()
+            names = [field.name for field in fields(ContactForces)]
+            dtypes = {name: struct._cls.vars[name].type.dtype for name in names}
+            sizes["body_wrench"] = model.body_count
+            made = {name: wp.zeros(sizes[name], dtype=dtypes[name], device=model.device) for name in names}
+            self._forces = ContactForces(**made)
         forces = self._forces
         for array in (forces.force, forces.impulse, forces.spatial_force):
             array.zero_()
-        wp.launch(
-            make_contact_force_kernel(motion.pose_types, motion.types, rows.types),
-            dim=solver.sizes.world_count * solver.block_dim,
-            inputs=[
-                rows.layout_argument,
-                motion.argument,
-                rows.argument,
-                model.body_com,
-                contacts.rigid_contact_shape0,
-                model.shape_body,
-                dt,
-            ],
-            outputs=[forces.force, forces.impulse, forces.spatial_force, forces.body_wrench],
-            block_dim=solver.block_dim,
-            device=model.device,
-        )
+        arrays = {field.name: getattr(forces, field.name) for field in fields(forces)}
+        arrays |= {"body_com": model.body_com, "shape_body": model.shape_body}
+        argument = self._arrays.get(arrays | {"shape0": contacts.rigid_contact_shape0}, ForceArrays)
+        kernel = make_contact_force_kernel(*self._solve.precisions)
+        worlds.launch(kernel, *self._solve.arguments, argument, dt, device=model.device)
         return forces

@@ -1,12 +1,9 @@
-"""What the contact stage reads: Newton's contacts and materials, joint parameters and targets, the contact options."""
+"""What the contact stage reads: Newton's contacts and materials, joint parameters and targets."""
 
-import math
 from typing import Any
 
 import numpy as np
 import warp as wp
-
-from .options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
 
 
 @wp.struct
@@ -78,34 +75,6 @@ class DofInput:
     spring_stiffness: wp.array(dtype=wp.float32)  # passive springs, empty if the model has none
     spring_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate at rest [m or rad]
     coordinate_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate where joint_q is zero
-
-
-@wp.struct
-class ContactLaw:
-    """The contact options of the solver."""
-
-    weight_mode: int
-    point_mode: int
-    near_rigid: wp.float64  # R_n is at least this times w: beta^2 / (4 pi^2)
-    sigma: wp.float64
-    tau_d: wp.float64
-    fallback_mu: wp.float64
-    fallback_stiffness: wp.float64
-    enforce_speed: int
-
-
-def contact_law(options: Any) -> Any:
-    """The contact options as kernels read them."""
-    law: Any = ContactLaw()
-    law.weight_mode = CONTACT_WEIGHT_MODES.index(options.contact_weight_mode)
-    law.point_mode = CONTACT_POINT_MODES.index(options.contact_point_mode)
-    law.near_rigid = options.contact_beta**2 / (4.0 * math.pi**2)
-    law.sigma = options.contact_sigma
-    law.tau_d = options.contact_tau_d
-    law.fallback_mu = options.fallback_mu
-    law.fallback_stiffness = options.fallback_stiffness
-    law.enforce_speed = int(options.velocity_limit_mode == "enforce")
-    return law
 
 
 def shape_owners(model: Any, layout: Any) -> wp.array:

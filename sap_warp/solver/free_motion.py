@@ -2,7 +2,11 @@
 
     A       = M + diag(joint_armature) + h diag(joint_damping)
     impulse = h (tau - c(q, v0) - diag(joint_damping) v0)
-    v*      = v0 + A^-1 impulse                                  `free_velocity`, where it is needed
+    v*      = v0 + A^-1 impulse
+
+The minimum of the objective does not depend on knowing v*: A (v - v*) follows from the impulse, and a constant in the
+cost moves no minimum. So v* is left to the solve, which finds it for the worlds that need it (`newton`), unless the
+options let every world need it.
 
 Prescribed dofs (kinematic bodies) move with v0, unaccelerated, and have no row in A: what they do to the bodies that
 they carry is part of c.
@@ -19,87 +23,80 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
-from ..kernels.launch import solver_kernel
-from ..kernels.structs import Scratch, StructArgument, make_flat, make_window, padded_zeros
+from ..kernels.lanes import barrier, is_native, lane, native_twin
+from ..kernels.launch import WorldRange, solver_kernel
+from ..kernels.packed_rows import make_add_rows, make_cholesky
+from ..kernels.spatial import make_spatial
+from ..kernels.structs import (
+    Scratch,
+    StructArgument,
+    StructCache,
+    WorldStarts,
+    allocate_arrays,
+    make_flat,
+    make_window,
+)
 from ..kernels.types import FP64, TYPES, Types
-from .block import make_add_rows
-from .free_velocity import is_needed_by_all, make_free_velocity_kernel
-from .kinematics import Links, make_kinematics, make_link
 from .layout import Layout, LayoutSizes
-from .parts import Part
+from .links import Links, make_link
+from .motion_data import NOT_FINITE, NOT_POSITIVE, SCRATCH, entry_counts, make_motion_data
+from .options import SapOptions
 from .status import DIVERGED, FREE_MOTION_FAILED
-from .wide import make_wide_dynamics
 
-NOT_FINITE = wp.constant(1)
-"""Mark of a world with a coordinate that is not finite."""
-NOT_POSITIVE = wp.constant(8)
-"""Mark of a world with a diagonal entry of A that is not positive."""
+
+@wp.struct
+class MotionInput:
+    """What drives the free motion, by reference."""
+
+    gravity: wp.array(dtype=wp.vec3f)  # by world [m/s^2]
+    armature: wp.array(dtype=wp.float32)  # [kg or kg m^2], Newton's dofs
+    damping: wp.array(dtype=wp.float32)  # [N s/m or N m s/rad]
+    joint_f: wp.array(dtype=wp.float64)  # generalized forces, sap order [N or N m]
+    body_f: wp.array(dtype=wp.spatial_vectord)  # residual -[tau_O, f] of the external wrenches [N m, N]
+
+
+def is_needed_by_all(options: SapOptions, distance_rows: int) -> bool:
+    """Whether every world needs v* and the factorization of A in every step.
+
+    - The exact contact weight is made from the factorization.
+    - A distance joint takes part or not by the speed of its anchors in free motion.
+    - armijo_decay compares differences of the cost with its size at every trial.
+    - The solve can factorize A where it factorizes the Hessian only if both have the same precision.
+    """
+    return (
+        options.contact_weight_mode == "delassus"
+        or distance_rows > 0
+        or options.line_search_variant == "armijo_decay"
+        or options.free_motion_solve_precision != options.contact_linear_solve_precision
+    )
 
 
 @functools.cache
-def make_free_motion_data(pose: Types, types: Types):
-    """Struct of the stage's results: poses in ``pose`` precision, dynamics in ``types`` precision."""
-    scalar, vec3 = types.scalar, types.vec3
+def make_motion_stage(pose: Types, types: Types):
+    """Struct of what the kernels of the stage work with."""
+    Data, Link = make_motion_data(pose, types), make_link(pose)
 
     @wp.struct
-    class FreeMotionData:
-        # by body, solver order
-        origin: wp.array(dtype=wp.vec3d)  # reference point o of a tree, at its root body [m, world]
-        p: wp.array(dtype=pose.vec3)  # body origin relative to o [m, world axes]
-        r: wp.array(dtype=pose.quat)  # body orientation R_WB
-        # by dof, solver order
-        Sw: wp.array(dtype=vec3)  # motion column, angular part
-        Sv: wp.array(dtype=vec3)  # motion column, velocity at o
-        turn: wp.array(dtype=pose.vec2)  # sine and cosine of half the angle of a scalar joint's angular dof
-        v0: wp.array(dtype=wp.float64)  # incoming velocity, sap order
-        v_star: wp.array(dtype=scalar)  # unconstrained velocity
-        impulse: wp.array(dtype=scalar)  # A (v* - v0) [N s or N m s]
-        solved: int  # whether all worlds have v_star and A_factor before the solve
-        # packed rows
-        A: wp.array(dtype=scalar)
-        inverse_diagonal: wp.array(dtype=scalar)  # 1/A_ee, by dof
-        A_factor: wp.array(dtype=scalar)
-        Vw: wp.array(dtype=vec3)  # spatial velocities, by body
-        Vv: wp.array(dtype=vec3)
-        aw: wp.array(dtype=vec3)  # spatial accelerations of unaccelerated dofs without gravity, by body
-        av: wp.array(dtype=vec3)
-        mark: wp.array(dtype=wp.int32)  # what reading the state found, by world
-        # scratch by body
-        shared: int  # whether all worlds use the same scratch
-        # sixteen numbers: mass, first moments, moments of inertia xx, yy, zz, products yz, zx, xy, moment, force
-        composite: wp.array(dtype=wp.types.vector(length=16, dtype=scalar))
-        # scratch by dof
-        diagonal: wp.array(dtype=scalar)  # armature and damping
-        column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world
+    class MotionStage:
+        layout: Layout
+        links: wp.array(dtype=Link)
+        d: Data
 
-    return FreeMotionData
-
-
-SCRATCH = (
-    ("composite", "body"),
-    ("diagonal", "dof"),
-    ("column_force", "6 * dof"),
-)
-"""Fields that nothing reads after the stage, and where a world's entries begin."""
+    return MotionStage
 
 
 @functools.cache
-def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
-    """The kernel of the stage: one block per world. ``native=False`` is for one lane without `wide`."""
-    Data = make_free_motion_data(pose, types)
-    Link = make_link(pose)
-    rotation_matrix = make_kinematics(types).rotation_matrix
-    rows = make_add_rows(types, types)
-    dynamics = make_wide_dynamics(pose, types, Layout, Link, Data, native)
-    store_force, add_rows = rows.store_force, rows.add_rows
-    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
-    pose_vec3, Row = pose.vec3, wp.types.vector(length=16, dtype=scalar)
-    flat_layout, flat_data, window = make_flat(Layout), make_flat(Data), make_window(Data, SCRATCH)
+def make_dynamics(pose: Types, types: Types):
+    """``dynamics(layout, links, d, inputs, world, gravity, h)``: all of a world's A but its sums, and its impulse.
 
-    @wp.func
-    def cast(v: pose_vec3) -> vec3:
-        return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
+    Composite inertias, column forces, diagonal and impulse.
+    """
+    Data, Link = make_motion_data(pose, types), make_link(pose)
+    S = make_spatial(types)
+    rotation_matrix, to_vec3, to_quat = S.rotation_matrix, S.to_vec3, S.to_quat
+    store_force = make_add_rows(types, types).store_force
+    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    Row = wp.types.vector(length=16, dtype=scalar)
 
     @wp.func
     def turned(R: mat33, I: mat33):
@@ -127,10 +124,9 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
         link: wp.ref[Link], d: wp.ref[Data], b: int, gravity: vec3, body_f: wp.array(dtype=wp.spatial_vectord)
     ):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
-        r = d.r[b]
-        R = rotation_matrix(quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])))
-        p_B = cast(d.p[b])
-        c = p_B + R * cast(link.com)
+        R = rotation_matrix(to_quat(d.r[b]))
+        p_B = to_vec3(d.p[b])
+        c = p_B + R * to_vec3(link.com)
         m = scalar(link.mass)
         mc = m * c
         moments, products = turned(R, mat33(link.inertia))
@@ -166,12 +162,9 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
         layout: wp.ref[Layout],
         links: wp.array(dtype=Link),
         d: wp.ref[Data],
+        inputs: wp.ref[MotionInput],
         world: int,
         gravity: vec3,
-        armature_in: wp.array(dtype=wp.float32),
-        damping_in: wp.array(dtype=wp.float32),
-        force_in: wp.array(dtype=wp.float64),
-        body_f_in: wp.array(dtype=wp.spatial_vectord),
         h: scalar,
     ):
         """Composite inertias, column forces, diagonal and impulse of one world, by all lanes of its block."""
@@ -180,7 +173,7 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
         b_end = layout.world_body[world + 1]
         b = int(layout.world_body[world] + lane())
         while b < b_end:
-            body_dynamics(links[b], d, b, gravity, body_f_in)
+            body_dynamics(links[b], d, b, gravity, inputs.body_f)
             b += wp.block_dim()
         barrier()
         first_level = layout.world_level[world]
@@ -213,195 +206,166 @@ def make_free_motion_kernel(pose: Types, types: Types, native: bool = True):
             Fw = apply(moments, products, sw) + wp.cross(mc, sv)
             Fv = row[0] * sv - wp.cross(mc, sw)
             parameter = layout.dof_parameter[e]
-            damping = scalar(damping_in[parameter])
-            d.diagonal[e] = scalar(armature_in[parameter]) + h * damping
+            damping = scalar(inputs.damping[parameter])
+            d.diagonal[e] = scalar(inputs.armature[parameter]) + h * damping
             store_force(d.column_force, start, end - start, e, Fw, Fv)
             bias = wp.dot(sw, vec3(row[10], row[11], row[12])) + wp.dot(sv, vec3(row[13], row[14], row[15]))
-            impulse = h * (scalar(force_in[dof]) - bias - damping * scalar(d.v0[e]))
+            impulse = h * (scalar(inputs.joint_f[dof]) - bias - damping * scalar(d.v0[e]))
             d.impulse[e] = impulse
             e += wp.block_dim()
         barrier()
 
     @wp.func
-    def move_freely(
-        world: int,
-        layout_in: wp.array(dtype=Layout),
+    def dynamics(
+        layout: wp.ref[Layout],
         links: wp.array(dtype=Link),
-        gravity_in: wp.array(dtype=wp.vec3f),
-        armature_in: wp.array(dtype=wp.float32),
-        damping_in: wp.array(dtype=wp.float32),
-        force_in: wp.array(dtype=wp.float64),
-        body_f_in: wp.array(dtype=wp.spatial_vectord),
-        dt: wp.float64,
-        data_in: wp.array(dtype=Data),
-        status_out: wp.array(dtype=wp.int32),
-    ):
-        layout = layout_in[0]
-        d = data_in[0]
-        flat_layout(layout)
-        window(d, d.shared * layout.world_body[world], d.shared * layout.world_dof[world])
-        flat_data(d)
-        h = scalar(dt)
-        start = layout.world_dof[world]
-        end = layout.world_dof[world + 1]
-        g = gravity_in[layout.world_gravity[world]]
-        gravity = vec3(scalar(g[0]), scalar(g[1]), scalar(g[2]))
-        e_end = layout.world_prescribed[world + 1]
-        e = int(layout.world_prescribed[world] + lane())
-        while e < e_end:
-            d.v_star[e] = scalar(d.v0[e])
-            e += wp.block_dim()
-        if (
-            dynamics(
-                layout,
-                links,
-                d,
-                layout.world_body[world],
-                layout.world_body[world + 1],
-                start,
-                end,
-                gravity,
-                armature_in,
-                damping_in,
-                force_in,
-                body_f_in,
-                h,
-            )
-            == 0
-        ):
-            dynamics_by_lanes(layout, links, d, world, gravity, armature_in, damping_in, force_in, body_f_in, h)
-        add_rows(
-            d.A,
-            layout.dof_first,
-            layout.dof_entry,
-            d.A,
-            layout.dof_first,
-            layout.dof_entry,
-            start,
-            end - start,
-            d.Sw,
-            d.Sv,
-            d.column_force,
-            0,
-        )
-        e = int(start + lane())
-        while e < end:
-            address = layout.dof_entry[e] + e - layout.dof_first[e]
-            A_ee = d.A[address] + d.diagonal[e]
-            d.A[address] = A_ee
-            if not (A_ee > scalar(0.0)):
-                wp.atomic_or(d.mark, world, NOT_POSITIVE)
-            d.inverse_diagonal[e] = scalar(1.0) / A_ee
-            e += wp.block_dim()
-        barrier()
-        if lane() == 0:
-            mark = d.mark[world]
-            failed = wp.where((mark & NOT_POSITIVE) != 0, FREE_MOTION_FAILED, 0)
-            status_out[world] = wp.where((mark & NOT_FINITE) != 0, DIVERGED, failed)
+        d: wp.ref[Data],
+        inputs: wp.ref[MotionInput],
+        world: int,
+        gravity: vec3,
+        h: scalar,
+    ) -> int:
+        done = int(0)
+        if is_native():
+            done = dynamics_native(layout, links, d, inputs, world, gravity, h)
+        if done == 0:
+            dynamics_by_lanes(layout, links, d, inputs, world, gravity, h)
+        return done
+
+    call = f"return sap::dynamics<{pose.c_name}, {types.c_name}>(layout, links, d, inputs, world, gravity, h);"
+    dynamics_native = native_twin(dynamics, call, "return 0;")
+    return dynamics
+
+
+@functools.cache
+def make_free_motion_kernel(pose: Types, types: Types):
+    """The kernel of the stage: one block per world."""
+    Stage = make_motion_stage(pose, types)
+    dynamics = make_dynamics(pose, types)
+    add_rows = make_add_rows(types, types).add_rows
+    scalar = types.scalar
+    to_vec3 = make_spatial(types).to_vec3
+    flat_stage, flat_input = make_flat(Stage), make_flat(MotionInput)
+    window = make_window(Stage, tuple((f"d.{name}", at) for name, at in SCRATCH))
 
     @solver_kernel
     def free_motion(
-        first_world: int,
-        layout: wp.array(dtype=Layout),
-        links: wp.array(dtype=Link),
-        gravity_in: wp.array(dtype=wp.vec3f),
-        armature_in: wp.array(dtype=wp.float32),
-        damping_in: wp.array(dtype=wp.float32),
-        force_in: wp.array(dtype=wp.float64),
-        body_f_in: wp.array(dtype=wp.spatial_vectord),
-        dt: wp.float64,
-        d: wp.array(dtype=Data),
-        status_out: wp.array(dtype=wp.int32),
+        first_world: int, stage_in: wp.array(dtype=Stage), inputs_in: wp.array(dtype=MotionInput), dt: wp.float64
     ):
-        move_freely(
-            first_world + wp.tid() // wp.block_dim(),
-            layout,
-            links,
-            gravity_in,
-            armature_in,
-            damping_in,
-            force_in,
-            body_f_in,
-            dt,
-            d,
-            status_out,
-        )
+        world = first_world + wp.tid() // wp.block_dim()
+        stage = stage_in[0]
+        inputs = inputs_in[0]
+        flat_input(inputs)
+        start = stage.layout.world_dof[world]
+        end = stage.layout.world_dof[world + 1]
+        starts = WorldStarts()
+        starts.body = stage.d.shared * stage.layout.world_body[world]
+        starts.dof = stage.d.shared * start
+        window(stage, starts)
+        flat_stage(stage)
+        h = scalar(dt)
+        gravity = to_vec3(inputs.gravity[stage.layout.world_gravity[world]])
+        dynamics(stage.layout, stage.links, stage.d, inputs, world, gravity, h)
+        rows = stage.layout.rows
+        Sw = stage.d.Sw
+        Sv = stage.d.Sv
+        add_rows(stage.d.A, rows, stage.d.A, rows, start, end - start, Sw, Sv, stage.d.column_force, 0)
+        e = int(start + lane())
+        while e < end:
+            address = rows.entry[e] + e - rows.first[e]
+            A_ee = stage.d.A[address] + stage.d.diagonal[e]
+            stage.d.A[address] = A_ee
+            if not (A_ee > scalar(0.0)):
+                wp.atomic_or(stage.d.mark, world, NOT_POSITIVE)
+            stage.d.inverse_diagonal[e] = scalar(1.0) / A_ee
+            e += wp.block_dim()
+        barrier()
+        if lane() == 0:
+            mark = stage.d.mark[world]
+            failed = wp.where((mark & NOT_POSITIVE) != 0, FREE_MOTION_FAILED, 0)
+            stage.d.status[world] = wp.where((mark & NOT_FINITE) != 0, DIVERGED, failed)
 
     return free_motion
+
+
+@functools.cache
+def make_free_velocity_kernel(pose: Types, types: Types):
+    """The kernel that factorizes A and finds v*: one block per world."""
+    Stage = make_motion_stage(pose, types)
+    cholesky = make_cholesky(types)
+    factor, solve = cholesky.factor, cholesky.solve
+    scalar = types.scalar
+    flat_stage = make_flat(Stage)
+
+    @solver_kernel
+    def free_velocity(first_world: int, stage_in: wp.array(dtype=Stage)):
+        world = first_world + wp.tid() // wp.block_dim()
+        stage = stage_in[0]
+        flat_stage(stage)
+        start = stage.layout.world_dof[world]
+        end = stage.layout.world_dof[world + 1]
+        i_end = stage.layout.world_entry[world + 1]
+        i = int(stage.layout.world_entry[world] + lane())
+        while i < i_end:
+            stage.d.A_factor[i] = stage.d.A[i]
+            i += wp.block_dim()
+        e = int(start + lane())
+        while e < end:
+            stage.d.v_star[e] = stage.d.impulse[e]
+            e += wp.block_dim()
+        barrier()
+        ok = factor(stage.d.A_factor, stage.layout.rows, start, end - start, 0)
+        if ok != 0:
+            solve(stage.d.A_factor, stage.layout.rows, start, end - start, 0, stage.d.v_star)
+        e = int(start + lane())
+        while e < end:
+            v = scalar(stage.d.v0[e])
+            if ok != 0:
+                v += stage.d.v_star[e]
+            stage.d.v_star[e] = v
+            e += wp.block_dim()
+        e_end = stage.layout.world_prescribed[world + 1]
+        e = int(stage.layout.world_prescribed[world] + lane())
+        while e < e_end:
+            stage.d.v_star[e] = scalar(stage.d.v0[e])
+            e += wp.block_dim()
+        if lane() == 0 and ok == 0 and stage.d.status[world] == 0:
+            stage.d.status[world] = FREE_MOTION_FAILED
+
+    return free_velocity
 
 
 class SapFreeMotion:
     """Owns the buffers of the stage; `data` can be read after a step."""
 
-    def __init__(self, model: Any, layout: StructArgument, sizes: LayoutSizes, links: Links, options: Any):
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, links: Links, options: Any):
         """Allocate everything once."""
-        self.model, self.layout, self.sizes = model, layout.struct, sizes
-        self.layout_argument = layout.array
+        self.model, self.layout, self.sizes = model, layout, sizes
         self.types = TYPES[options.free_motion_solve_precision]
         # One forward kinematics serves dynamics and contacts, in the better of the two precisions asked for.
         self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
-        self.data: Any = make_free_motion_data(self.pose_types, self.types)()
+        scratch = Scratch(layout, sizes, model.device)
         solved = is_needed_by_all(options, sizes.distance_rows_max)
-        counts = {"A": sizes.entry_count, "A_factor": sizes.entry_count if solved else 0}
-        counts |= dict.fromkeys(("Sw", "Sv", "turn", "v0", "v_star", "impulse", "inverse_diagonal"), sizes.dof_count)
-        counts["mark"] = sizes.world_count
-        scratch = Scratch(self.layout, sizes, model.device)
-        room = {"body": scratch.body_count, "dof": scratch.dof_count, "6 * dof": 6 * scratch.dof_count}
-        counts |= {name: room[first] for name, first in SCRATCH}
-        for name, variable in self.data._cls.vars.items():
-            if isinstance(variable.type, wp.array):
-                count = counts.get(name, sizes.body_count)
-                setattr(self.data, name, padded_zeros(count, variable.type.dtype, model.device))
-        self.data.shared = scratch.shared
-        self.data.solved = int(solved)
-        self._solve_buffers: list[wp.array] = []
-        if solved:
-            self._solve_buffers = [
-                self.data.A_factor,
-                wp.zeros(sizes.dof_count, self.types.scalar, device=model.device),
-            ]
-        self.argument = StructArgument(self.data, model.device).array
-        self._links = links.get(self.pose_types)[0]
+        counts = {"composite": scratch.body_count, "diagonal": scratch.dof_count}
+        counts |= {"column_force": 6 * scratch.dof_count, **({} if solved else {"v_star": 0, "A_factor": 0})}
+        self.data: Any = make_motion_data(self.pose_types, self.types)()
+        allocate_arrays(self.data, entry_counts(sizes) | counts, sizes.body_count, model.device)
+        self.data.shared, self.data.solved = scratch.shared, int(solved)
+        stage: Any = make_motion_stage(self.pose_types, self.types)()
+        stage.layout, stage.links, stage.d = layout, links.get(self.pose_types)[0], self.data
+        self._stage = StructArgument(stage, model.device)
+        self._inputs = StructCache(model.device)
         self._kernel = make_free_motion_kernel(self.pose_types, self.types)
 
-    def compute(self, boundary: Any, dt: float, status: wp.array, part: Part) -> None:
+    def compute(self, boundary: Any, dt: float, worlds: WorldRange) -> None:
         """Fill the rest of `data` for the state that ``boundary`` has read; v* only if every world needs it."""
         model = self.model
-        wp.launch(
-            self._kernel,
-            dim=part.threads,
-            inputs=[
-                part.first,
-                self.layout_argument,
-                self._links,
-                model.gravity,
-                model.joint_armature,
-                model.joint_damping,
-                boundary.joint_f,
-                boundary.body_f,
-                dt,
-            ],
-            outputs=[self.argument, status],
-            block_dim=part.lanes,
-            device=model.device,
-        )
+        arrays = {"gravity": model.gravity, "armature": model.joint_armature, "damping": model.joint_damping}
+        inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
+        worlds.launch(self._kernel, self._stage.array, inputs, dt, device=model.device)
         if self.data.solved:
-            self.solve(status, part)
-
-    def solve(self, status: wp.array, part: Part) -> None:
-        """Fill ``data.v_star`` from the rest of `data`; a world whose A is not positive definite is marked."""
-        device, scalar = self.model.device, self.types.scalar
-        if not self._solve_buffers:
-            counts = (self.sizes.entry_count, self.sizes.dof_count)
-            self._solve_buffers = [wp.zeros(count, dtype=scalar, device=device) for count in counts]
-        wp.launch(
-            make_free_velocity_kernel(self.types, make_free_motion_data(self.pose_types, self.types)),
-            dim=part.threads,
-            inputs=[part.first, self.layout_argument, self.argument],
-            outputs=[*self._solve_buffers, status],
-            block_dim=part.lanes,
-            device=device,
-        )
+            kernel = make_free_velocity_kernel(self.pose_types, self.types)
+            worlds.launch(kernel, self._stage.array, device=model.device)
 
     def dynamics_matrix(self, world: int = 0) -> Any:
         """Dense A of one world as a NumPy array, rows and columns in Newton's dof order of that world."""
@@ -409,10 +373,21 @@ class SapFreeMotion:
 
     def v_star(self) -> Any:
         """Unconstrained velocities of all worlds as a NumPy array in sap order, Newton's dof numbering."""
-        if not self.data.solved:
-            ignored = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=self.model.device)
-            self.solve(ignored, Part(0, self.sizes.world_count, 1))
-        return self.to_newton_order(self.data.v_star)
+        if self.data.solved:
+            return self.to_newton_order(self.data.v_star)
+        types, sizes, device = (self.pose_types, self.types), self.sizes, self.model.device
+        found: Any = make_motion_stage(*types)()
+        found.layout, found.links, found.d = self.layout, self._stage.struct.links, self.data
+        made = {
+            "v_star": self.types.scalar,
+            "A_factor": self.types.scalar,
+            "status": wp.int32,
+        }  # what the kernel writes
+        for name, dtype in made.items():
+            setattr(found.d, name, wp.zeros(entry_counts(sizes)[name], dtype=dtype, device=device))
+        stage = StructArgument(found, device)
+        WorldRange(0, sizes.world_count, 1).launch(make_free_velocity_kernel(*types), stage.array, device=device)
+        return self.to_newton_order(found.d.v_star)
 
     def to_newton_order(self, values: wp.array) -> Any:
         """Values by dof in Newton's numbering, as a NumPy array."""
@@ -423,7 +398,7 @@ class SapFreeMotion:
 
     def _dense(self, packed: wp.array, world: int) -> Any:
         start, end = self.layout.world_dof.numpy()[world : world + 2]
-        first, entry = self.layout.dof_first.numpy(), self.layout.dof_entry.numpy()
+        first, entry = self.layout.rows.first.numpy(), self.layout.rows.entry.numpy()
         order = np.argsort(self.layout.dof_newton.numpy()[start:end])
         values = packed.numpy()
         dense = np.zeros((end - start, end - start), values.dtype)

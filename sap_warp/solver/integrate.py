@@ -13,19 +13,22 @@ from typing import Any
 
 import warp as wp
 
+from ..kernels.lanes import barrier, lane
+from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64
-from .kinematics import BALL, JointParameters, make_kinematics
+from .kinematics import is_floating
+from .layout import Layout
+from .links import JointParameters
 from .options import POSITION_INTEGRATIONS
-from .parts import Part
 
 MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
 
 
 @functools.cache
-def make_advance_joint() -> Any:
-    """``advance_joint(p, joint, h, mode, q, v0, v1, q_out)``: coordinates advance in fp64."""
-    K = make_kinematics(FP64)
-    is_floating, to_vec3, to_quat, load_quat = K.is_floating, K.to_vec3, K.to_quat, K.load_quat
+def make_advance_world() -> Any:
+    """``advance_world(layout, p, world, h, mode, q, v0, v1)``: a world's coordinates q advance in place, in fp64."""
+    S = make_spatial(FP64)
+    to_vec3, to_quat, load_quat = S.to_vec3, S.to_unit_quat, S.load_quat
     F = wp.float64
     # constants of their own: a plain number in a kernel is rounded to fp32 first
     S1, S2, S3, S4, S5 = (wp.constant(F(1.0 / math.factorial(k))) for k in (3, 5, 7, 9, 11))
@@ -67,9 +70,8 @@ def make_advance_joint() -> Any:
         q: wp.array(dtype=F),
         v0: wp.array(dtype=F),
         v1: wp.array(dtype=F),
-        q_out: wp.array(dtype=F),
     ):
-        """New joint_q of one joint."""
+        """New joint_q of a floating or ball joint."""
         kind = p.joint_type[joint]
         iq = p.joint_q_start[joint]
         iv = p.joint_qd_start[joint]
@@ -93,37 +95,46 @@ def make_advance_joint() -> Any:
                 r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
                 x += wp.quat_rotate(r_new * r_MB, p_BM) - wp.quat_rotate(r_FM * r_MB, p_BM)
             for i in range(3):
-                q_out[iq + i] = x[i]
-            store_quat(q_out, iq + 3, r_new)
-        elif kind == BALL:
+                q[iq + i] = x[i]
+            store_quat(q, iq + 3, r_new)
+        else:  # a ball joint
             w = wp.vec3d()
             for i in range(3):
                 w[i] = old * v0[iv + i] + new * v1[iv + i]
-            store_quat(q_out, iq, turn(load_quat(q, iq), w, h, mode))
-        else:
-            i_end = p.joint_qd_start[joint + 1] - iv
-            i = int(0)
-            while i < i_end:
-                q_out[iq + i] = q[iq + i] + h * (old * v0[iv + i] + new * v1[iv + i])
-                i += 1
+            store_quat(q, iq, turn(load_quat(q, iq), w, h, mode))
 
-    return advance_joint
+    @wp.func
+    def advance_world(
+        layout: wp.ref[Layout],
+        p: wp.ref[JointParameters],
+        world: int,
+        h: F,
+        mode: int,
+        q: wp.array(dtype=F),
+        v0: wp.array(dtype=F),
+        v1: wp.array(dtype=F),
+    ):
+        # scalar joints dof by dof, others joint by joint
+        old = F(0.0)
+        new = h
+        if mode == MIDPOINT:
+            old = F(0.5) * h
+            new = old
+        e_end = layout.world_dof[world + 1]
+        e = int(layout.world_dof[world] + lane())
+        while e < e_end:
+            i = layout.dof_coord[e]
+            if i >= 0:
+                dof = layout.dof_newton[e]
+                q[i] = q[i] + (old * v0[dof] + new * v1[dof])
+            e += wp.block_dim()
+        i_end = layout.world_turning[world + 1]
+        i = int(layout.world_turning[world] + lane())
+        while i < i_end:
+            b = layout.turning_body[i]
+            if layout.body_prescribed[b] == 0:
+                advance_joint(p, layout.body_joint[b], h, mode, q, v0, v1)
+            i += wp.block_dim()
+        barrier()
 
-
-class SapIntegrate:
-    """The end of a step, and the clock."""
-
-    def __init__(self, model: Any, passage: Any, options: Any):
-        """Start the clock."""
-        self._passage = passage
-        self._mode = POSITION_INTEGRATIONS.index(options.position_integration)
-        self.time = wp.zeros(1, dtype=wp.float64, device=model.device)
-        self.frame = wp.zeros(1, dtype=wp.int64, device=model.device)
-
-    def write(self, velocity: wp.array, status: wp.array, state_out: Any, dt: float, part: Part) -> None:
-        """Advance the positions that the boundary has read with ``velocity`` and fill ``state_out``."""
-        self._passage.leave(velocity, status, state_out, dt, self._mode, self.time, self.frame, part)
-
-    def stay(self, velocity: wp.array, status: wp.array, state: Any, control: Any, dt: float, part: Part) -> None:
-        """Advance the positions that the boundary has read with ``velocity`` and keep them there for the next step."""
-        self._passage.stay(velocity, status, state, control, dt, self._mode, self.time, self.frame, part)
+    return advance_world

@@ -1,275 +1,75 @@
-"""Joint kinematics: what joint_q and joint_qd of every joint type mean, in Newton's sense, for any precision.
+"""Forward kinematics: where the bodies of a state are, how they move, and the motion columns of their joints.
 
-The tree recursions read one packed record per body, `Link`, instead of a dozen of Newton's arrays.
-
-Frames: W world, P parent body, F the joint's parent frame (X_PF = joint_X_p), M the joint's moving frame
-(X_BM = joint_X_c), B the child body. ``joint_q`` is X_FM. Velocities of ball, free and distance joints are
-expressed in F.
+Newton decides what joint_q and joint_qd of every joint type mean: ``joint_q`` is X_FM (frames: `links`), velocities of
+ball, free and distance joints are expressed in F. A body's acceleration here is what its velocity makes of it when no
+dof accelerates, without gravity.
 """
 
 import functools
 from types import SimpleNamespace
-from typing import Any
 
-import newton
 import warp as wp
 
-from ..kernels.launch import solver_kernel
-from ..kernels.structs import padded_zeros
-from ..kernels.types import TYPES, Types
-from .layout import Layout, LayoutSizes
-
-PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))
-REVOLUTE = wp.constant(int(newton.JointType.REVOLUTE))
-BALL = wp.constant(int(newton.JointType.BALL))
-FIXED = wp.constant(int(newton.JointType.FIXED))
-FREE = wp.constant(int(newton.JointType.FREE))
-DISTANCE = wp.constant(int(newton.JointType.DISTANCE))
-D6 = wp.constant(int(newton.JointType.D6))
-
-UNTURNED_F = wp.constant(1)
-AT_PARENT = wp.constant(2)
-UNTURNED_M = wp.constant(4)
-AT_M = wp.constant(8)
-"""What makes a joint simple: r_PF is the identity, p_PF is zero, r_MB is the identity, p_BM is zero."""
-
-
-@wp.struct
-class JointParameters:
-    """Newton's joint and body arrays, by reference."""
-
-    joint_type: wp.array(dtype=wp.int32)
-    joint_parent: wp.array(dtype=wp.int32)
-    joint_child: wp.array(dtype=wp.int32)
-    joint_q_start: wp.array(dtype=wp.int32)
-    joint_qd_start: wp.array(dtype=wp.int32)
-    joint_dof_dim: wp.array2d(dtype=wp.int32)
-    joint_X_p: wp.array(dtype=wp.transformf)
-    joint_X_c: wp.array(dtype=wp.transformf)
-    joint_axis: wp.array(dtype=wp.vec3f)
-    body_com: wp.array(dtype=wp.vec3f)
-    body_mass: wp.array(dtype=wp.float32)
-    body_inertia: wp.array(dtype=wp.mat33f)
+from ..kernels.lanes import barrier, is_native, lane, native_twin
+from ..kernels.spatial import make_spatial
+from ..kernels.types import FP64, Types
+from .layout import Layout
+from .links import (
+    AT_M,
+    AT_PARENT,
+    BALL,
+    DISTANCE,
+    FREE,
+    SCALAR_JOINT,
+    UNTURNED_F,
+    UNTURNED_M,
+    JointParameters,
+    make_link,
+)
+from .motion_data import make_motion_data
 
 
-def joint_parameters(model: newton.Model) -> Any:
-    """Collect the arrays of ``model``; nothing is copied."""
-    parameters: Any = JointParameters()
-    for name in parameters._cls.vars:
-        setattr(parameters, name, getattr(model, name))
-    return parameters
+@wp.func
+def is_floating(kind: int) -> bool:
+    """Whether a joint of this type leaves its body all six dofs."""
+    return kind == FREE or kind == DISTANCE
 
 
 @functools.cache
-def make_link(types: Types):
-    """Record of one body and the joint above it: indices in solver order, frames and inertia in one precision."""
-    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
+def make_com_offset(coordinates: Types = FP64):
+    """``com_offset(p, joint, q)``: from the origin of a floating body to its centre of mass, in F, fp64.
 
-    @wp.struct
-    class Link:
-        kind: int  # joint type
-        parent: int  # solver body, -1 for a root
-        body: int  # Newton's body
-        joint: int  # Newton's joint
-        q_start: int
-        qd_start: int
-        dof: int  # first dof in solver order
-        dof_count: int
-        linear: int  # of these, linear axes
-        simple: int  # which frames of the joint coincide
-        p_PF: vec3  # joint frame in the parent [m]
-        r_PF: quat
-        p_BM: vec3  # joint frame in the child
-        r_MB: quat
-        com: vec3  # centre of mass in the body frame [m]; `wide` reads from here to the inertia in two pieces
-        mass: scalar
-        inertia: mat33  # about the centre of mass, body axes [kg m^2]
-        inv_inertia: mat33
+    This is the r of the boundary formulas. ``coordinates`` is the precision of q.
+    """
+    S = make_spatial(FP64)
+    to_vec3, to_unit_quat, load_quat = S.to_vec3, S.to_unit_quat, S.load_quat
 
-    return Link
+    @wp.func
+    def com_offset(p: wp.ref[JointParameters], joint: int, q: wp.array(dtype=coordinates.scalar)) -> wp.vec3d:
+        com = p.body_com[p.joint_child[joint]]
+        if wp.abs(com[0]) + wp.abs(com[1]) + wp.abs(com[2]) == float(0.0):
+            return wp.vec3d()
+        r_FM = load_quat(q, p.joint_q_start[joint] + 3)
+        r_BM = to_unit_quat(wp.transform_get_rotation(p.joint_X_c[joint]))
+        return wp.quat_rotate(r_FM * wp.quat_inverse(r_BM), to_vec3(com))
+
+    return com_offset
 
 
 @functools.cache
-def make_pack_kernel(types: Types):
-    """Kernel that packs links and unit joint axes from Newton's arrays, one thread per body."""
-    scalar, mat33 = types.scalar, types.mat33
+def make_joint_pose(types: Types) -> SimpleNamespace:
+    """Device functions for X_FM of a joint, and for the rotation of the body that it carries."""
+    scalar, vec3, quat = types.scalar, types.vec3, types.quat
     Link = make_link(types)
-    K = make_kinematics(types)
-    to_vec3, to_quat = K.to_vec3, K.to_quat
-
-    @wp.func
-    def is_zero(v: types.vec3) -> bool:
-        return v[0] == scalar(0.0) and v[1] == scalar(0.0) and v[2] == scalar(0.0)
-
-    @wp.func
-    def is_identity(q: types.quat) -> bool:
-        return q[0] == scalar(0.0) and q[1] == scalar(0.0) and q[2] == scalar(0.0) and wp.abs(q[3]) == scalar(1.0)
-
-    @solver_kernel
-    def pack_links(
-        layout: Layout,
-        p: JointParameters,
-        links_out: wp.array(dtype=Link),
-        axis_out: wp.array(dtype=types.vec3),
-    ):
-        b = wp.tid()
-        joint = layout.body_joint[b]
-        body = layout.body_newton[b]
-        link = Link()
-        link.kind = p.joint_type[joint]
-        link.parent = layout.body_parent[b]
-        link.body = body
-        link.joint = joint
-        link.q_start = p.joint_q_start[joint]
-        link.qd_start = p.joint_qd_start[joint]
-        link.dof = layout.body_dof[b]
-        link.dof_count = layout.body_dof_count[b]
-        link.linear = p.joint_dof_dim[joint, 0]
-        link.p_PF = to_vec3(wp.transform_get_translation(p.joint_X_p[joint]))
-        link.r_PF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
-        link.p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
-        link.r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
-        link.simple = 0
-        if is_identity(link.r_PF):
-            link.simple = link.simple | UNTURNED_F
-        if is_zero(link.p_PF):
-            link.simple = link.simple | AT_PARENT
-        if is_identity(link.r_MB):
-            link.simple = link.simple | UNTURNED_M
-        if is_zero(link.p_BM):
-            link.simple = link.simple | AT_M
-        link.com = to_vec3(p.body_com[body])
-        link.mass = scalar(p.body_mass[body])
-        I = p.body_inertia[body]
-        inertia = mat33()
-        for i in range(3):
-            for j in range(3):
-                inertia[i, j] = scalar(I[i, j])
-        link.inertia = inertia
-        link.inv_inertia = wp.inverse(inertia)
-        links_out[b] = link
-        i = int(0)
-        while i < link.dof_count:
-            axis_out[link.dof + i] = wp.normalize(to_vec3(p.joint_axis[link.qd_start + i]))
-            i += 1
-
-    return pack_links
-
-
-class Links:
-    """Packed links and axes of a model, in the precisions that the stages ask for."""
-
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes):
-        """Nothing is packed before `get`."""
-        self._model, self._layout, self._sizes = model, layout, sizes
-        self._packed: dict[str, tuple[wp.array, wp.array]] = {}
-
-    def get(self, types: Types) -> tuple[wp.array, wp.array]:
-        """Links by body and unit axes by dof, both in solver order."""
-        if types.name not in self._packed:
-            device = self._model.device
-            links = wp.zeros(self._sizes.body_count, dtype=make_link(types), device=device)
-            axes = padded_zeros(self._sizes.dof_count, types.vec3, device)
-            self._packed[types.name] = (links, axes)
-            self._pack(types)
-        return self._packed[types.name]
-
-    def refresh(self) -> None:
-        """Read the model's arrays again, after frames, axes, masses or inertias have changed."""
-        for name in self._packed:
-            self._pack(TYPES[name])
-
-    def _pack(self, types: Types) -> None:
-        wp.launch(
-            make_pack_kernel(types),
-            dim=self._sizes.body_count,
-            inputs=[self._layout, joint_parameters(self._model)],
-            outputs=list(self._packed[types.name]),
-            device=self._model.device,
-        )
-
-
-@functools.cache
-def make_kinematics(types: Types) -> SimpleNamespace:
-    """Device functions for one precision."""
-    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
-    Link = make_link(types)
-
-    @wp.func
-    def to_vec3(v: wp.vec3f) -> vec3:
-        return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
-
-    @wp.func
-    def to_quat(q: wp.quatf) -> quat:
-        # Newton's fp32 rotations are unit only to 1e-7; fp64 kinematics would inherit that as a scale error.
-        return wp.normalize(quat(scalar(q[0]), scalar(q[1]), scalar(q[2]), scalar(q[3])))
-
-    @wp.func
-    def load_quat(q: wp.array(dtype=wp.float64), i: int) -> quat:
-        return wp.normalize(quat(scalar(q[i]), scalar(q[i + 1]), scalar(q[i + 2]), scalar(q[i + 3])))
-
-    @wp.func
-    def is_floating(kind: int) -> bool:
-        return kind == FREE or kind == DISTANCE
-
-    @wp.func
-    def rotate(q: quat, v: vec3) -> vec3:
-        """R v of a unit quaternion in twenty operations."""
-        x = vec3(q[0], q[1], q[2])
-        t = wp.cross(x, v)
-        t = t + t
-        return v + q[3] * t + wp.cross(x, t)
-
-    @wp.func
-    def rotation_matrix(q: quat) -> mat33:
-        """R of a unit quaternion."""
-        x = q[0] + q[0]
-        y = q[1] + q[1]
-        z = q[2] + q[2]
-        wx = q[3] * x
-        wy = q[3] * y
-        wz = q[3] * z
-        xx = q[0] * x
-        xy = q[0] * y
-        xz = q[0] * z
-        yy = q[1] * y
-        yz = q[1] * z
-        zz = q[2] * z
-        one = scalar(1.0)
-        return mat33(one - yy - zz, xy - wz, xz + wy, xy + wz, one - xx - zz, yz - wx, xz - wy, yz + wx, one - xx - yy)
-
-    @wp.func
-    def turn_about(axis: vec3, angle: scalar) -> quat:
-        """Rotation about a unit axis."""
-        half = scalar(0.5) * angle
-        s = wp.sin(half)
-        return quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
-
-    @wp.func
-    def body_rotation(link: wp.ref[Link], r_WM: quat) -> quat:
-        """r_WB. Products of unit quaternions are unit up to round-off, which one Newton step takes away."""
-        r = r_WM
-        if (link.simple & UNTURNED_M) == 0:
-            r = r * link.r_MB
-        return r * (scalar(1.5) - scalar(0.5) * wp.dot(r, r))
-
-    @wp.func
-    def scalar_joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
-        """r_FM of angular axes that follow one another: each is carried by the rotations before it."""
-        r = quat(scalar(0.0), scalar(0.0), scalar(0.0), scalar(1.0))
-        i = int(link.linear)
-        while i < link.dof_count:
-            # rotating about the carried axis on the left is rotating about the original axis on the right
-            r = r * turn_about(axis[link.dof + i], scalar(q[link.q_start + i]))
-            i += 1
-        return r
+    S = make_spatial(types)
+    load_vec3, load_quat, turn_about = S.load_vec3, S.load_quat, S.turn_about
 
     @wp.func
     def joint_translation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> vec3:
         """p_FM at joint_q."""
         x = vec3()
         if is_floating(link.kind):
-            x = vec3(scalar(q[link.q_start]), scalar(q[link.q_start + 1]), scalar(q[link.q_start + 2]))
+            x = load_vec3(q, link.q_start)
         elif link.kind != BALL:
             i = int(0)
             while i < link.linear:
@@ -279,33 +79,294 @@ def make_kinematics(types: Types) -> SimpleNamespace:
 
     @wp.func
     def joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
-        """r_FM at joint_q."""
+        """r_FM at joint_q. Angular axes of a scalar joint follow one another: each is carried by those before it."""
         if is_floating(link.kind):
             return load_quat(q, link.q_start + 3)
         if link.kind == BALL:
             return load_quat(q, link.q_start)
-        return scalar_joint_rotation(link, axis, q)
+        r = quat(scalar(0.0), scalar(0.0), scalar(0.0), scalar(1.0))
+        i = int(link.linear)
+        while i < link.dof_count:
+            # rotating about the carried axis on the left is rotating about the original axis on the right
+            r = r * turn_about(axis[link.dof + i], scalar(q[link.q_start + i]))
+            i += 1
+        return r
 
     @wp.func
-    def com_offset_in_F(p: wp.ref[JointParameters], joint: int, body: int, q: wp.array(dtype=wp.float64)) -> vec3:
-        """Vector from the origin of a floating body to its centre of mass, in F: the r of the boundary formulas."""
-        com = p.body_com[body]
-        if wp.abs(com[0]) + wp.abs(com[1]) + wp.abs(com[2]) == float(0.0):
-            return vec3()
-        r_FM = load_quat(q, p.joint_q_start[joint] + 3)
-        r_BM = to_quat(wp.transform_get_rotation(p.joint_X_c[joint]))
-        return wp.quat_rotate(r_FM * wp.quat_inverse(r_BM), to_vec3(com))
+    def body_rotation(link: wp.ref[Link], r_WM: quat) -> quat:
+        """r_WB. Products of unit quaternions are unit up to round-off, which one Newton step takes away."""
+        r = r_WM
+        if (link.simple & UNTURNED_M) == 0:
+            r = r * link.r_MB
+        return r * (scalar(1.5) - scalar(0.5) * wp.dot(r, r))
 
     return SimpleNamespace(
-        to_vec3=to_vec3,
-        to_quat=to_quat,
-        load_quat=load_quat,
-        is_floating=is_floating,
-        rotate=rotate,
-        rotation_matrix=rotation_matrix,
-        turn_about=turn_about,
-        body_rotation=body_rotation,
-        joint_translation=joint_translation,
-        joint_rotation=joint_rotation,
-        com_offset_in_F=com_offset_in_F,
+        joint_translation=joint_translation, joint_rotation=joint_rotation, body_rotation=body_rotation
     )
+
+
+@functools.cache
+def make_place_world(pose: Types, types: Types):
+    """``place_world(layout, links, axis, d, world, q)``: fill the kinematics of ``d`` from q and d.v0, all lanes.
+
+    ``pose`` is the precision of poses, ``types`` that of motions.
+    """
+    Data, Link = make_motion_data(pose, types), make_link(pose)
+    joint = make_joint_pose(pose)
+    joint_translation, joint_rotation, body_rotation = (
+        joint.joint_translation,
+        joint.joint_rotation,
+        joint.body_rotation,
+    )
+    S = make_spatial(pose)
+    rotate, rotation_matrix, turn_about, load_quat = S.rotate, S.rotation_matrix, S.turn_about, S.load_quat
+    to_motion, to_vec3d = make_spatial(types).to_vec3, make_spatial(FP64).to_vec3
+    to_quatd = make_spatial(FP64).to_unit_quat
+    scalar, vec3, pose_vec3 = types.scalar, types.vec3, pose.vec3
+
+    @wp.func
+    def root_origin(
+        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), arm: pose_vec3, q: wp.array(dtype=wp.float64)
+    ) -> wp.vec3d:
+        """World position of a root body's origin: its possibly large translation is added up in fp64."""
+        x = wp.vec3d()
+        if is_floating(link.kind):
+            x = wp.vec3d(q[link.q_start], q[link.q_start + 1], q[link.q_start + 2])
+        elif link.kind != BALL:
+            i = int(0)
+            while i < link.linear:
+                x += to_vec3d(axis[link.dof + i]) * q[link.q_start + i]
+                i += 1
+        if (link.simple & UNTURNED_F) == 0:
+            x = wp.quat_rotate(to_quatd(link.r_PF), x)
+        return to_vec3d(link.p_PF) + x - to_vec3d(arm)
+
+    @wp.func
+    def place_floating_root(
+        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), d: wp.ref[Data], b: int, q: wp.array(dtype=wp.float64)
+    ):
+        """The same as `place_body` for a root that floats: its origin is o, and nothing carries it."""
+        e = link.dof
+        turned = (link.simple & UNTURNED_F) == 0
+        r_WB = load_quat(q, link.q_start + 3)
+        if turned:
+            r_WB = link.r_PF * r_WB
+        if turned or (link.simple & UNTURNED_M) == 0:
+            r_WB = body_rotation(link, r_WB)
+        arm = pose_vec3()
+        if (link.simple & AT_M) == 0:
+            arm = rotate(r_WB, link.p_BM)
+        d.origin[b] = root_origin(link, axis, arm, q)
+        d.p[b] = pose_vec3()
+        d.r[b] = r_WB
+        w = vec3(scalar(d.v0[e]), scalar(d.v0[e + 1]), scalar(d.v0[e + 2]))
+        u = vec3(scalar(d.v0[e + 3]), scalar(d.v0[e + 4]), scalar(d.v0[e + 5]))
+        for i in range(3):
+            a = vec3()
+            a[i] = scalar(1.0)
+            d.Sw[e + i] = a
+            d.Sv[e + i] = vec3()
+            d.Sw[e + 3 + i] = vec3()
+            d.Sv[e + 3 + i] = a
+        if turned:
+            for i in range(3):
+                a = to_motion(rotate(link.r_PF, pose_vec3(d.Sw[e + i])))
+                d.Sw[e + i] = a
+                d.Sv[e + 3 + i] = a
+            w = d.Sw[e] * w[0] + d.Sw[e + 1] * w[1] + d.Sw[e + 2] * w[2]
+            u = d.Sw[e] * u[0] + d.Sw[e + 1] * u[1] + d.Sw[e + 2] * u[2]
+        d.Vw[b] = w
+        d.Vv[b] = u
+        d.aw[b] = vec3()
+        d.av[b] = wp.cross(u, w)  # the angular columns pass through the origin, which moves
+
+    @wp.func
+    def add_turning_joint(link: wp.ref[Link], d: wp.ref[Data], b: int, r_WF: pose.quat, p_M: pose_vec3, arm: pose_vec3):
+        """Columns, velocity and acceleration that a ball, free or distance joint gives its body b."""
+        e = link.dof
+        Vw = d.Vw[b]
+        Vv = d.Vv[b]
+        aw = d.aw[b]
+        av = d.av[b]
+        c = to_motion(p_M)
+        if is_floating(link.kind):
+            c = to_motion(p_M - arm)
+        R = rotation_matrix(r_WF)
+        w_rel = vec3()
+        for i in range(3):
+            a = to_motion(pose_vec3(R[0, i], R[1, i], R[2, i]))
+            d.Sw[e + i] = a
+            d.Sv[e + i] = wp.cross(c, a)
+            w_rel += a * scalar(d.v0[e + i])
+        if link.kind == BALL:
+            u_rel = wp.cross(c, w_rel)  # the three columns are fixed in the parent
+            aw += wp.cross(Vw, w_rel)
+            av += wp.cross(Vw, u_rel) + wp.cross(Vv, w_rel)
+            Vw += w_rel
+            Vv += u_rel
+        else:
+            u_rel = vec3()
+            for i in range(3):
+                a = to_motion(pose_vec3(R[0, i], R[1, i], R[2, i]))
+                d.Sw[e + 3 + i] = vec3()
+                d.Sv[e + 3 + i] = a
+                u_rel += a * scalar(d.v0[e + 3 + i])
+            # angular columns pass through the child origin, which moves with the child
+            dw = wp.cross(Vw, w_rel)
+            av += wp.cross(Vw, u_rel) + wp.cross(c, dw)
+            aw += dw
+            Vw += w_rel
+            Vv += u_rel + wp.cross(c, w_rel)
+            av += wp.cross(Vv + wp.cross(Vw, c), w_rel)
+        d.Vw[b] = Vw
+        d.Vv[b] = Vv
+        d.aw[b] = aw
+        d.av[b] = av
+
+    @wp.func
+    def add_scalar_joint(
+        link: wp.ref[Link],
+        axis: wp.array(dtype=pose_vec3),
+        d: wp.ref[Data],
+        b: int,
+        q: wp.array(dtype=wp.float64),
+        r_WF: pose.quat,
+        c: vec3,
+    ) -> pose.quat:
+        """Columns, velocity and acceleration that an axis through c after the other gives body b; returns r_WM."""
+        e = link.dof
+        Vw = d.Vw[b]
+        Vv = d.Vv[b]
+        aw = d.aw[b]
+        av = d.av[b]
+        r_WM = r_WF
+        n = link.dof_count
+        linear = link.linear
+        i = int(0)
+        while i < n:
+            unit = axis[e + i]
+            s = to_motion(rotate(r_WM, unit))
+            rate = scalar(d.v0[e + i])
+            dw = vec3()
+            if i < linear:
+                d.Sw[e + i] = vec3()
+                d.Sv[e + i] = s
+            else:
+                r_WM = r_WM * turn_about(unit, pose.scalar(q[link.q_start + i]))
+                d.Sw[e + i] = s
+                dw = s * rate
+                s = wp.cross(c, s)
+                d.Sv[e + i] = s
+            dv = s * rate
+            aw += wp.cross(Vw, dw)
+            av += wp.cross(Vw, dv) + wp.cross(Vv, dw)
+            Vw += dw
+            Vv += dv
+            i += 1
+        d.Vw[b] = Vw
+        d.Vv[b] = Vv
+        d.aw[b] = aw
+        d.av[b] = av
+        return r_WM
+
+    @wp.func
+    def place_body(
+        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), d: wp.ref[Data], b: int, q: wp.array(dtype=wp.float64)
+    ):
+        """Pose, motion columns, velocity and acceleration of one body, from those of its parent and v0."""
+        parent = link.parent
+        if parent < 0 and is_floating(link.kind):
+            place_floating_root(link, axis, d, b, q)
+            return
+        p_M = pose_vec3()
+        r_WF = link.r_PF
+        if parent >= 0:
+            r_P = d.r[parent]
+            p_M = d.p[parent]
+            if (link.simple & AT_PARENT) == 0:
+                p_M += rotate(r_P, link.p_PF)
+            r_WF = r_P
+            if (link.simple & UNTURNED_F) == 0:
+                r_WF = r_P * link.r_PF
+            if link.linear != 0 and link.kind != BALL:
+                p_M += rotate(r_WF, joint_translation(link, axis, q))
+            d.Vw[b] = d.Vw[parent]
+            d.Vv[b] = d.Vv[parent]
+            d.aw[b] = d.aw[parent]
+            d.av[b] = d.av[parent]
+        else:
+            d.Vw[b] = vec3()
+            d.Vv[b] = vec3()
+            d.aw[b] = vec3()
+            d.av[b] = vec3()
+        turns = is_floating(link.kind) or link.kind == BALL
+        r_WB = r_WF
+        arm = pose_vec3()  # from the body origin to M
+        if parent < 0 or turns:
+            r_WB = body_rotation(link, r_WF * joint_rotation(link, axis, q))
+            if (link.simple & AT_M) == 0:
+                arm = rotate(r_WB, link.p_BM)
+            if parent < 0:
+                p_M = arm  # the reference point o is the root body's origin
+                d.origin[b] = root_origin(link, axis, arm, q)
+        if turns:
+            add_turning_joint(link, d, b, r_WF, p_M, arm)
+        else:
+            r_WM = add_scalar_joint(link, axis, d, b, q, r_WF, to_motion(p_M))
+            if parent >= 0:
+                r_WB = body_rotation(link, r_WM)
+                if (link.simple & AT_M) == 0:
+                    arm = rotate(r_WB, link.p_BM)
+        d.p[b] = p_M - arm
+        d.r[b] = r_WB
+
+    @wp.func
+    def place_carried(
+        layout: wp.ref[Layout],
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose_vec3),
+        d: wp.ref[Data],
+        start: int,
+        root: int,
+        q: wp.array(dtype=wp.float64),
+    ) -> int:
+        """Place the bodies that a placed root carries, if native code can; returns how many there are before it."""
+        return place_carried_native(layout, links, axis, d, start, root, q)
+
+    bits = f"""static_assert(sap::unturned_f == {int(UNTURNED_F)} && sap::at_parent == {int(AT_PARENT)}
+        && sap::unturned_m == {int(UNTURNED_M)} && sap::at_m == {int(AT_M)} && sap::scalar_joint == {int(SCALAR_JOINT)},
+        "bits of `links.py`");\n"""
+    call = f"return sap::place_carried<{pose.c_name}, {types.c_name}>(layout, links, axis, d, start, root, q.data);"
+    place_carried_native = native_twin(place_carried, bits + call, "return 0;")
+
+    @wp.func
+    def place_world(
+        layout: wp.ref[Layout],
+        links: wp.array(dtype=Link),
+        axis: wp.array(dtype=pose_vec3),
+        d: wp.ref[Data],
+        world: int,
+        q: wp.array(dtype=wp.float64),
+    ):
+        first = layout.world_body[world]
+        b = int(layout.world_body[world + 1])
+        if is_native():
+            while b > first:
+                b -= 1
+                place_body(links[b], axis, d, b, q)
+                if layout.body_parent[b] < 0:
+                    b -= place_carried(layout, links, axis, d, first, b, q)
+        else:
+            level_end = layout.world_level[world + 1]
+            level = int(layout.world_level[world])
+            while level < level_end:
+                i_end = layout.level_start[level + 1]
+                i = int(layout.level_start[level] + lane())
+                while i < i_end:
+                    b = layout.level_body[i]
+                    place_body(links[b], axis, d, b, q)
+                    i += wp.block_dim()
+                barrier()
+                level += 1
+
+    return place_world

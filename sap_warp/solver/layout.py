@@ -3,10 +3,10 @@
 The solver numbers bodies and dofs of a world so that every subtree is one contiguous range that *ends* at its
 root: children before parents, the world's trees one after another. Three things follow:
 
-* row ``e`` of the mass matrix has its non-zeros exactly in the columns ``dof_first[e] .. e``, so rows are packed
+* row ``e`` of the mass matrix has its non-zeros exactly in the columns ``rows.first[e] .. e``, so rows are packed
   without gaps and a Cholesky factorization in this order makes no fill-in;
 * "all dofs below a dof" is a range, "all dofs above a dof" is the chain ``dof_parent`` with growing indices;
-* a contact between two moving bodies only widens rows to the left (`contact_jacobian`), so the same row storage
+* a contact between two moving bodies only widens rows to the left (`contact_lists`), so the same row storage
   and the same factorization serve trees, coupled trees and the dense case.
 
 Kinematic bodies follow a prescribed motion: the dofs of their joints are no unknowns. These *prescribed* dofs are
@@ -23,6 +23,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.packed_rows import RowPattern
 from .topology import kinematic_bodies, tree_joints
 
 
@@ -58,10 +59,7 @@ class Layout:
     dof_coord: wp.array(dtype=wp.int32)  # Newton's joint_q index of a scalar dof, else -1
     dof_body: wp.array(dtype=wp.int32)
     dof_parent: wp.array(dtype=wp.int32)  # next dof of the chain to the root, -1 at its end
-    dof_above: wp.array(dtype=wp.int32)  # all dofs above each dof, growing; pointer chasing would wait for each one
-    dof_above_start: wp.array(dtype=wp.int32)  # where the list of each dof begins, [dofs + 1]
-    dof_first: wp.array(dtype=wp.int32)  # first dof of the subtree that ends here
-    dof_entry: wp.array(dtype=wp.int32)  # packed address of A[e, dof_first[e]]
+    rows: RowPattern  # of A: row e holds the dofs of the subtree that ends at e
     dof_reach: wp.array(dtype=wp.int32)  # first column of the Hessian's row without contacts: constraints widen it
     world_coupled: wp.array(dtype=wp.int32)  # 1 if constraints couple dofs that are not above one another, [worlds]
 
@@ -222,10 +220,6 @@ class _Tables:
             "dof_coord": joined("dof_coord", None),
             "dof_body": joined("dof_body", "body"),
             "dof_parent": joined("dof_parent", "dof"),
-            "dof_above": joined("dof_above", "dof"),
-            "dof_above_start": np.concatenate([[0], np.cumsum(joined("dof_above_count", None))]),
-            "dof_first": joined("dof_first", "dof"),
-            "dof_entry": joined("dof_entry", "entry"),
             "dof_reach": joined("dof_first", "dof"),
             "world_coupled": np.zeros(len(worlds)),
             "term_dof": joined("term_dof", "dof"),
@@ -240,9 +234,16 @@ class _Tables:
         newton_body[arrays["body_newton"]] = np.arange(len(newton_body))
         arrays["newton_body"] = newton_body
 
+        rows = {
+            "first": joined("dof_first", "dof"),
+            "entry": joined("dof_entry", "entry"),
+            "above": joined("dof_above", "dof"),
+            "above_start": np.concatenate([[0], np.cumsum(joined("dof_above_count", None))]),
+        }
         layout: Any = Layout()
-        for name, values in arrays.items():
-            setattr(layout, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.model.device))
+        for struct, tables in ((layout, arrays), (layout.rows, rows)):
+            for name, values in tables.items():
+                setattr(struct, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.model.device))
         return layout, LayoutSizes(
             world_count=len(worlds),
             body_count=int(start["body"][-1]),

@@ -15,9 +15,8 @@ import warp as wp
 
 from ..kernels.lanes import lane, make_block_sum
 from ..kernels.types import Types
-from .contact_data import make_contact_data
-from .objective import make_solve_data
 from .options import LINE_SEARCHES
+from .solve_data import make_problem
 from .terms.contact import make_contact_term
 from .terms.dof import make_dof_terms
 
@@ -33,36 +32,18 @@ EXACT_TOLERANCE = 1e-8
 """exact_root stops where |phi'| is this fraction of |phi'(0)|."""
 
 
-@wp.struct
-class SearchOptions:
-    """Constants of the chosen search."""
-
-    variant: int
-    max_iterations: int
-    armijo_c: wp.float64
-    rho: wp.float64
-    slop: wp.float64
-    cost_abs_tol: wp.float64
-    cost_rel_tol: wp.float64
-
-
 @functools.cache
-def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
-    """Device functions for one precision of the solve; ``linear`` is that of its Hessian."""
+def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
+    """Device functions; the precisions are those of `make_problem`."""
     scalar, vec3 = types.scalar, types.vec3
-    Contacts = make_contact_data(types)
-    dof_terms = make_dof_terms(types)
-    Terms, evaluate_bounded = dof_terms.DofTerms, dof_terms.evaluate_bounded
-    term = make_contact_term(types)
-    value_along = term.value_along
-    Solve = make_solve_data(types, linear)
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data = structs.Problem, structs.Data
+    evaluate_bounded = make_dof_terms(types).evaluate_bounded
+    value_along = make_contact_term(types).value_along
     block_sum = make_block_sum(vec3)
 
     @wp.struct
     class Line:
-        world: int
-        first_dof: int
-        h: scalar
         m0: scalar  # cost of momentum and of whatever else is a parabola, at alpha = 0 [J]
         m1: scalar
         m2: scalar
@@ -76,32 +57,28 @@ def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
         iterations: int
 
     @wp.func
-    def line_value(line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], alpha: scalar) -> vec3:
+    def line_value(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> vec3:
         """phi, phi' and phi'' at one trial step."""
         total = vec3()
-        base = line.world * c.capacity
-        row_end = base + c.count[line.world]
-        row = int(base + lane())
-        while row < row_end:
+        row = int(p.row + lane())
+        while row < p.row_end:
             total += value_along(s.track[row], alpha)
             row += wp.block_dim()
-        i_end = line.first_dof + t.count[line.world]
-        i = int(line.first_dof + lane())
+        i_end = p.first + s.bounded_count
+        i = int(p.first + lane())
         while i < i_end:
-            e = t.list[i]
+            e = s.bounded[i]
             de = s.dv[e]
-            value = evaluate_bounded(t, e, s.v[e] + alpha * de, line.h)
+            value = evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + alpha * de, p.h)
             total += vec3(value[0], value[1] * de, value[2] * de * de)
             i += wp.block_dim()
-        total = block_sum(total, s.scratch, line.world)
+        total = block_sum(total, s.scratch, p.world)
         return total + vec3(
             line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2), line.m1 + alpha * line.m2, line.m2
         )
 
     @wp.func
-    def monotone_decay(
-        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
-    ) -> Step:
+    def monotone_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Halve until the cost does not grow."""
         step = Step()
         step.alpha = scalar(-1.0)
@@ -111,9 +88,9 @@ def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
             + scalar(wp.static(MONOTONE_ABS_SLACK))
             + scalar(wp.static(MONOTONE_REL_SLACK)) * wp.abs(line.cost)
         )
-        while step.iterations < o.max_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
+        while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            cost = line_value(line, c, t, s, alpha)[0]
+            cost = line_value(p, s, line, alpha)[0]
             if cost <= bound:
                 step.alpha = alpha
                 step.cost = cost
@@ -122,33 +99,31 @@ def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
         return step
 
     @wp.func
-    def armijo_decay(
-        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
-    ) -> Step:
+    def armijo_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
         step = Step()
         step.alpha = scalar(-1.0)
-        if -line.slope <= scalar(o.slop) * wp.abs(line.cost):
+        if -line.slope <= scalar(p.options.slop) * wp.abs(line.cost):
             # What is left to gain is below the slop: no cost can tell steps apart, and the over-relaxed step would
             # overshoot by the same fraction again and again. Slopes still can: leave it to exact_root.
             return step
-        rho = scalar(o.rho)
+        rho = scalar(p.options.rho)
         alpha = scalar(1.0) / rho
-        value = line_value(line, c, t, s, alpha)
+        value = line_value(p, s, line, alpha)
         step.iterations = 1
-        slop = scalar(o.slop) * wp.max(scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost)))
+        slop = scalar(p.options.slop) * wp.max(scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost)))
         if value[1] <= slop:
             step.alpha = alpha
             step.cost = value[0]
             return step
         previous = value[0]
-        previous_ok = previous <= line.cost + scalar(o.armijo_c) * alpha * line.slope
-        while step.iterations < o.max_iterations:
+        previous_ok = previous <= line.cost + scalar(p.options.armijo_c) * alpha * line.slope
+        while step.iterations < p.options.line_iterations:
             alpha *= rho
             step.iterations += 1
-            cost = line_value(line, c, t, s, alpha)[0]
+            cost = line_value(p, s, line, alpha)[0]
             # near the minimum the decrease asked for drowns in round-off: allow for it
-            ok = cost <= line.cost + scalar(o.armijo_c) * alpha * line.slope + slop
+            ok = cost <= line.cost + scalar(p.options.armijo_c) * alpha * line.slope + slop
             # A smaller step no longer helps: the minimum lies between this candidate and the one before.
             if previous - cost <= slop:
                 if previous_ok and previous <= cost:
@@ -167,23 +142,21 @@ def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
         return step
 
     @wp.func
-    def is_flat(line: wp.ref[Line], o: wp.ref[SearchOptions]) -> bool:
+    def is_flat(p: wp.ref[Problem], line: wp.ref[Line]) -> bool:
         """Whether what the slope promises is below the cost tolerance."""
-        return -line.slope <= scalar(o.cost_abs_tol) + scalar(o.cost_rel_tol) * wp.abs(line.cost)
+        return -line.slope <= scalar(p.options.cost_abs_tol) + scalar(p.options.cost_rel_tol) * wp.abs(line.cost)
 
     @wp.func
-    def exact_root(
-        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
-    ) -> Step:
+    def exact_root(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
         step = Step()
         step.alpha = scalar(1.0)
-        if is_flat(line, o):
+        if is_flat(p, line):
             step.iterations = 1
-            step.cost = line_value(line, c, t, s, scalar(1.0))[0]
+            step.cost = line_value(p, s, line, scalar(1.0))[0]
             return step
         upper = scalar(wp.static(EXACT_MAX_STEP))
-        value = line_value(line, c, t, s, upper)
+        value = line_value(p, s, line, upper)
         step.iterations = 1
         if value[1] <= scalar(0.0):
             step.alpha = upper
@@ -193,9 +166,9 @@ def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
         alpha = wp.clamp(-line.slope / value[2], lower, upper)
         width = upper - lower
         step.alpha = scalar(-1.0)
-        while step.iterations < o.max_iterations:
+        while step.iterations < p.options.line_iterations:
             step.iterations += 1
-            value = line_value(line, c, t, s, alpha)
+            value = line_value(p, s, line, alpha)
             if wp.abs(value[1]) <= scalar(wp.static(EXACT_TOLERANCE)) * wp.abs(line.slope):
                 step.alpha = alpha
                 step.cost = value[0]
@@ -212,26 +185,24 @@ def make_line_search(types: Types, linear: Types) -> SimpleNamespace:
             width = wp.abs(trial - alpha)
             if trial == alpha or upper - lower <= scalar(wp.static(EXACT_TOLERANCE)) * upper:
                 step.alpha = trial
-                step.cost = line_value(line, c, t, s, trial)[0]
+                step.cost = line_value(p, s, line, trial)[0]
                 return step
             alpha = trial
         return step
 
     @wp.func
-    def search(
-        line: wp.ref[Line], c: wp.ref[Contacts], t: wp.ref[Terms], s: wp.ref[Solve], o: wp.ref[SearchOptions]
-    ) -> Step:
+    def search(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Step length by the chosen variant."""
-        if o.variant == MONOTONE_DECAY:
-            return monotone_decay(line, c, t, s, o)
+        if p.options.line_search == MONOTONE_DECAY:
+            return monotone_decay(p, s, line)
         trials = int(0)
-        if o.variant == ARMIJO_DECAY:
-            step = armijo_decay(line, c, t, s, o)
+        if p.options.line_search == ARMIJO_DECAY:
+            step = armijo_decay(p, s, line)
             if step.alpha > scalar(0.0):
                 return step
             trials = step.iterations  # near the minimum, or a slip-stick transition below the end of the scan
-        root = exact_root(line, c, t, s, o)
+        root = exact_root(p, s, line)
         root.iterations = root.iterations + trials
         return root
 
-    return SimpleNamespace(Line=Line, line_value=line_value, search=search, is_flat=is_flat)
+    return SimpleNamespace(Line=Line, line_value=line_value, search=search)

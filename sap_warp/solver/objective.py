@@ -16,132 +16,80 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.packed_rows import make_add_rows, make_cholesky, make_multiply
+from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
-from .block import make_add_rows, make_multiply
 from .constraint_terms import make_constraint_terms
-from .contact_data import make_contact_data
-from .free_motion import make_free_motion_data
-from .layout import Layout
+from .solve_data import make_problem
 from .stiffness import make_stiffness
 from .terms.contact import SLIDING, make_contact_term
 from .terms.dof import make_dof_terms
 
 
 @functools.cache
-def make_solve_data(types: Types, linear: Types):
-    """Struct of the solve's own buffers."""
-    scalar, vec3 = types.scalar, types.vec3
-    term = make_contact_term(types)
-    Projection, Track = term.Projection, term.Track
-
-    @wp.struct
-    class SolveData:
-        shared: int  # whether all worlds use the same entries of the fields in SCRATCH
-        # by dof, solver order
-        v: wp.array(dtype=scalar)
-        p: wp.array(dtype=scalar)  # A (v - v*)
-        A_v_star: wp.array(dtype=scalar)
-        gradient: wp.array(dtype=scalar)
-        impulse: wp.array(dtype=scalar)  # generalized impulse of all terms
-        dv: wp.array(dtype=scalar)
-        A_dv: wp.array(dtype=scalar)
-        direction: wp.array(dtype=linear.scalar)
-        term: wp.array(dtype=vec3)  # cost, derivative and curvature of a dof's terms at v, where it has any
-        # by contact row
-        projection: wp.array(dtype=Projection)  # impulse and curvature at v
-        track: wp.array(dtype=Track)  # the row along the Newton direction
-        # Hessian rows
-        H: wp.array(dtype=linear.scalar)
-        A_factor: wp.array(dtype=linear.scalar)  # in the same memory, for a world that asks for v*
-        column_force: wp.array(dtype=scalar)  # stiffness of the subtree times motion column, six runs for each world
-        # by body, solver order
-        Vw: wp.array(dtype=vec3)
-        Vv: wp.array(dtype=vec3)
-        fw: wp.array(dtype=vec3)
-        fv: wp.array(dtype=vec3)
-        K: wp.array(dtype=scalar)  # contact stiffness of the subtree, see `stiffness`
-        scratch: wp.array(dtype=vec3)  # one entry per lane of each world
-
-    return SolveData
-
-
-SCRATCH = (
-    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction", "term")),
-    *((name, "row") for name in ("projection", "track")),
-    *((name, "body") for name in ("Vw", "Vv", "fw", "fv")),
-    ("K", "48 * body"),
-    ("column_force", "6 * dof"),
-    ("H", "hessian"),
-)
-"""Fields that nothing reads after the solve, and where a world's entries begin."""
-
-
-@functools.cache
 def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """Parts of the Newton iteration; each is called by all lanes of a block."""
+    """Parts of the Newton iteration; each is called by all lanes of a block. Precisions are those of `make_problem`."""
     scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
     lscalar = linear.scalar
-    FreeMotion = make_free_motion_data(pose, dynamics)
-    Contacts = make_contact_data(types)
-    Solve = make_solve_data(types, linear)
-    dof_terms = make_dof_terms(types)
-    Terms, evaluate = dof_terms.DofTerms, dof_terms.evaluate
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data = structs.Problem, structs.Data
+    evaluate = make_dof_terms(types).evaluate
     term = make_contact_term(types)
     Projection, project, track = term.Projection, term.project, term.track
-    multiply = make_multiply(dynamics, types)
+    to_vec3, skew = make_spatial(types).to_vec3, make_spatial(types).skew
+    multiply, cholesky = make_multiply(dynamics, types), make_cholesky(linear)
+    factor, solve = cholesky.factor, cholesky.solve
     columns = make_add_rows(linear, dynamics, types)
     store_force, add_rows = columns.store_force, columns.add_rows
     stiffness = make_stiffness(dynamics, types)
     gather_stiffness, add_child, multiply_columns = stiffness.gather, stiffness.add_child, stiffness.multiply
     block_sum = make_block_sum(vec3)
-    rows = make_constraint_terms(types, linear)
-    Rows, row_count = rows.Rows, rows.row_count
+    rows = make_constraint_terms(dynamics, types, linear, pose)
+    row_count, start_rows = rows.row_count, rows.start_rows
     add_impulses, add_stiffness = rows.add_impulses, rows.add_stiffness
 
     @wp.func
-    def column_w(d: wp.ref[FreeMotion], e: int) -> vec3:
-        s = d.Sw[e]
-        return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
+    def column_w(p: wp.ref[Problem], e: int) -> vec3:
+        return to_vec3(p.motion.Sw[e])
 
     @wp.func
-    def column_v(d: wp.ref[FreeMotion], e: int) -> vec3:
-        s = d.Sv[e]
-        return vec3(scalar(s[0]), scalar(s[1]), scalar(s[2]))
+    def column_v(p: wp.ref[Problem], e: int) -> vec3:
+        return to_vec3(p.motion.Sv[e])
 
     @wp.func
-    def skew(a: vec3) -> mat33:
-        z = scalar(0.0)
-        return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
+    def project_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+        """Impulse, cost and curvature of a contact row at relative velocity vc."""
+        return project(
+            vc,
+            p.contacts.normal[row],
+            p.contacts.vhat[row],
+            p.contacts.mu[row],
+            p.contacts.Rt[row],
+            p.contacts.Rn[row],
+        )
 
     @wp.func
-    def body_velocities(
-        layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
-        c: wp.ref[Contacts],
-        s: wp.ref[Solve],
-        world: int,
-        v: wp.array(dtype=scalar),
-    ):
+    def body_velocities(p: wp.ref[Problem], s: wp.ref[Data], v: wp.array(dtype=scalar)):
         """Spatial velocities at v of all bodies that rows ask for, from the root down."""
-        level_end = layout.world_level[world + 1]
-        level = int(layout.world_level[world])
+        level_end = p.layout.world_level[p.world + 1]
+        level = int(p.layout.world_level[p.world])
         while level < level_end:
-            i_end = layout.level_start[level + 1]
-            i = int(layout.level_start[level] + lane())
+            i_end = p.layout.level_start[level + 1]
+            i = int(p.layout.level_start[level] + lane())
             while i < i_end:
-                b = layout.level_body[i]
-                if c.body_active[b] != 0:
+                b = p.layout.level_body[i]
+                if p.contacts.body_active[b] != 0:
                     w = vec3()
                     u = vec3()
-                    parent = layout.body_parent[b]
+                    parent = p.layout.body_parent[b]
                     if parent >= 0:
                         w = s.Vw[parent]
                         u = s.Vv[parent]
-                    e = layout.body_dof[b]
-                    e_end = e + layout.body_dof_count[b]
+                    e = p.layout.body_dof[b]
+                    e_end = e + p.layout.body_dof_count[b]
                     while e < e_end:
-                        w += column_w(d, e) * v[e]
-                        u += column_v(d, e) * v[e]
+                        w += column_w(p, e) * v[e]
+                        u += column_v(p, e) * v[e]
                         e += 1
                     s.Vw[b] = w
                     s.Vv[b] = u
@@ -150,90 +98,86 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             level += 1
 
     @wp.func
-    def relative_velocity(c: wp.ref[Contacts], s: wp.ref[Solve], row: int) -> vec3:
+    def relative_velocity(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> vec3:
         """J v of one row, from the velocities of its bodies."""
         value = vec3()
-        b = c.body_b[row]
+        b = p.contacts.body_b[row]
         if b >= 0:
-            value = s.Vv[b] + wp.cross(s.Vw[b], c.r_b[row])
-        a = c.body_a[row]
+            value = s.Vv[b] + wp.cross(s.Vw[b], p.contacts.r_b[row])
+        a = p.contacts.body_a[row]
         if a >= 0:
-            value -= s.Vv[a] + wp.cross(s.Vw[a], c.r_a[row])
+            value -= s.Vv[a] + wp.cross(s.Vw[a], p.contacts.r_a[row])
         return value
 
     @wp.func
-    def start_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
-        """Everything that follows from s.v. Rows hold the prescribed part of their velocity when this begins."""
-        first = layout.world_dof[world]
-        last = layout.world_dof[world + 1]
-        # the guess is v0, where A (v - v*) is minus free motion's impulse
-        multiply(
-            d.A,
-            layout.dof_first,
-            layout.dof_entry,
-            layout.dof_above,
-            layout.dof_above_start,
-            first,
-            last - first,
-            s.v,
-            s.A_v_star,
-        )
-        e = int(first + lane())
-        while e < last:
-            p = -scalar(d.impulse[e])
-            s.p[e] = p
-            s.A_v_star[e] = s.A_v_star[e] - p
+    def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data]):
+        """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse."""
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = scalar(p.motion.v0[e])
             e += wp.block_dim()
-        body_velocities(layout, d, c, s, world, s.v)
-        base = world * c.capacity
-        row_end = base + c.count[world]
-        row = int(base + lane())
-        while row < row_end:
-            vc = c.vc[row] + relative_velocity(c, s, row)
-            c.vc[row] = vc
-            s.projection[row] = project(vc, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+        barrier()
+        multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
+        e = int(p.first + lane())
+        while e < p.last:
+            Av = -scalar(p.motion.impulse[e])
+            s.p[e] = Av
+            s.A_v_star[e] = s.A_v_star[e] - Av
+            e += wp.block_dim()
+        body_velocities(p, s, s.v)
+        row = int(p.row + lane())
+        while row < p.row_end:
+            vc = p.contacts.drift[row] + relative_velocity(p, s, row)
+            s.vc[row] = vc
+            s.projection[row] = project_row(p, row, vc)
             row += wp.block_dim()
+        start_rows(p, s)
         barrier()
 
     @wp.func
-    def aim_at(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
+    def aim_contacts(p: wp.ref[Problem], s: wp.ref[Data]):
         """What the rows need to know of the direction s.dv."""
-        body_velocities(layout, d, c, s, world, s.dv)
-        base = world * c.capacity
-        row_end = base + c.count[world]
-        row = int(base + lane())
-        while row < row_end:
-            dvc = relative_velocity(c, s, row)
-            c.dvc[row] = dvc
-            s.track[row] = track(c.vc[row], dvc, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+        body_velocities(p, s, s.dv)
+        row = int(p.row + lane())
+        while row < p.row_end:
+            dvc = relative_velocity(p, s, row)
+            s.dvc[row] = dvc
+            c = track(
+                s.vc[row],
+                dvc,
+                p.contacts.normal[row],
+                p.contacts.vhat[row],
+                p.contacts.mu[row],
+                p.contacts.Rt[row],
+                p.contacts.Rn[row],
+            )
+            s.track[row] = c
             row += wp.block_dim()
         barrier()
 
     @wp.func
-    def advance_contacts(c: wp.ref[Contacts], s: wp.ref[Solve], world: int, alpha: scalar, renew: bool):
+    def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
         """Move the rows along their direction, and if asked to, see what they do there."""
-        base = world * c.capacity
-        row_end = base + c.count[world]
-        row = int(base + lane())
-        while row < row_end:
-            vc = c.vc[row] + c.dvc[row] * alpha
-            c.vc[row] = vc
+        row = int(p.row + lane())
+        while row < p.row_end:
+            vc = s.vc[row] + s.dvc[row] * alpha
+            s.vc[row] = vc
             if renew:
-                s.projection[row] = project(vc, c.normal[row], c.vhat[row], c.mu[row], c.Rt[row], c.Rn[row])
+                s.projection[row] = project_row(p, row, vc)
             row += wp.block_dim()
 
     @wp.func
-    def gather_wrench(c: wp.ref[Contacts], s: wp.ref[Solve], b: int):
+    def gather_wrench(p: wp.ref[Problem], s: wp.ref[Data], b: int):
         """Wrench that the rows of one body exert on it, about its tree's reference point."""
         fw = vec3()
         fv = vec3()
-        i = c.body_start[b]
-        i_end = i + c.body_count[b]
+        i = p.contacts.body_start[b]
+        i_end = i + p.contacts.body_count[b]
         while i < i_end:
-            side = c.body_row[i] % 2
-            row = c.body_row[i] // 2
+            side = p.contacts.body_row[i] % 2
+            row = p.contacts.body_row[i] // 2
             gamma = s.projection[row].gamma * scalar(2 * side - 1)
-            fw += wp.cross(wp.where(side == 1, c.r_b[row], c.r_a[row]), gamma)
+            fw += wp.cross(wp.where(side == 1, p.contacts.r_b[row], p.contacts.r_a[row]), gamma)
             fv += gamma
             i += 1
         s.fw[b] = fw
@@ -278,76 +222,65 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             add_direction(K, arm_a, arm_b, r.s, r.along_s)
 
     @wp.func
-    def accumulate(layout: wp.ref[Layout], c: wp.ref[Contacts], s: wp.ref[Solve], world: int, stiff: bool):
+    def accumulate(p: wp.ref[Problem], s: wp.ref[Data], stiff: bool):
         """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
-        first_level = layout.world_level[world]
-        last_level = layout.world_level[world + 1]
+        first_level = p.layout.world_level[p.world]
+        last_level = p.layout.world_level[p.world + 1]
         up_end = last_level - first_level
         up = int(0)
         while up < up_end:
             level = last_level - 1 - up
-            i_end = layout.level_start[level + 1]
-            i = int(layout.level_start[level] + lane())
+            i_end = p.layout.level_start[level + 1]
+            i = int(p.layout.level_start[level] + lane())
             while i < i_end:
-                b = layout.level_body[i]
-                if c.body_active[b] != 0:
-                    child = layout.body_child[b]
+                b = p.layout.level_body[i]
+                if p.contacts.body_active[b] != 0:
+                    child = p.layout.body_child[b]
                     if stiff:
                         gather_stiffness(
                             s.K,
                             b,
-                            c.body_row,
-                            c.body_start[b],
-                            c.body_count[b],
+                            p.contacts.body_row,
+                            p.contacts.body_start[b],
+                            p.contacts.body_count[b],
                             s.projection,
-                            c.normal,
-                            c.r_a,
-                            c.r_b,
+                            p.contacts.normal,
+                            p.contacts.r_a,
+                            p.contacts.r_b,
                         )
                         while child >= 0:
-                            if c.body_active[child] != 0:
+                            if p.contacts.body_active[child] != 0:
                                 add_child(s.K, b, child)
-                            child = layout.body_sibling[child]
+                            child = p.layout.body_sibling[child]
                     else:
-                        gather_wrench(c, s, b)
+                        gather_wrench(p, s, b)
                         while child >= 0:
-                            if c.body_active[child] != 0:
+                            if p.contacts.body_active[child] != 0:
                                 s.fw[b] = s.fw[b] + s.fw[child]
                                 s.fv[b] = s.fv[b] + s.fv[child]
-                            child = layout.body_sibling[child]
+                            child = p.layout.body_sibling[child]
                 i += wp.block_dim()
             barrier()
             up += 1
 
     @wp.func
-    def gradient(
-        layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
-        c: wp.ref[Contacts],
-        t: wp.ref[Terms],
-        k: wp.ref[Rows],
-        s: wp.ref[Solve],
-        world: int,
-        h: scalar,
-    ) -> vec3:
+    def gradient(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
-        first = layout.world_dof[world]
-        last = layout.world_dof[world + 1]
-        accumulate(layout, c, s, world, False)
-        constrained = row_count(k, world) > 0
+        accumulate(p, s, False)
+        constrained = row_count(p) > 0
         if constrained:
-            add_impulses(k, world, first, last, s.impulse)
+            add_impulses(p, s)
         norms = vec3()
-        e = int(first + lane())
-        while e < last:
-            b = layout.dof_body[e]
+        e = int(p.first + lane())
+        while e < p.last:
+            b = p.layout.dof_body[e]
             j = scalar(0.0)
             if constrained:
                 j = s.impulse[e]
-            if c.body_active[b] != 0:
-                j += wp.dot(column_w(d, e), s.fw[b]) + wp.dot(column_v(d, e), s.fv[b])
-            if t.kind[e] != 0:
-                value = evaluate(t, e, s.v[e], h)
+            if p.contacts.body_active[b] != 0:
+                j += wp.dot(column_w(p, e), s.fw[b]) + wp.dot(column_v(p, e), s.fv[b])
+            if s.kind[e] != 0:
+                value = evaluate(p.terms, s.kind[e], e, s.v[e], p.h)
                 s.term[e] = value
                 j -= value[1]
             g = s.p[e] - j
@@ -355,127 +288,115 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.direction[e] = lscalar(-g)  # right-hand side of the Newton step
             s.impulse[e] = j
             Av = s.p[e] + s.A_v_star[e]
-            norms += vec3(g * g, Av * Av, j * j) * scalar(d.inverse_diagonal[e])
+            norms += vec3(g * g, Av * Av, j * j) * scalar(p.motion.inverse_diagonal[e])
             e += wp.block_dim()
-        return block_sum(norms, s.scratch, world)
+        return block_sum(norms, s.scratch, p.world)
 
     @wp.func
-    def couple_pairs(layout: wp.ref[Layout], d: wp.ref[FreeMotion], c: wp.ref[Contacts], s: wp.ref[Solve], world: int):
+    def couple_pairs(p: wp.ref[Problem], s: wp.ref[Data]):
         """Subtract X_a^T G X_b between the chains of two touching moving bodies; rows of one pair are summed."""
-        base = world * c.capacity
-        last = base + c.count[world]
-        row = base
-        while row < last:
-            a = c.body_a[row]
-            b = c.body_b[row]
+        row = int(p.row)
+        while row < p.row_end:
+            a = p.contacts.body_a[row]
+            b = p.contacts.body_b[row]
             if a >= 0 and b >= 0:
                 K = Stiffness()
                 same = bool(True)
                 while same:
                     if s.projection[row].mode != 0:
-                        add_row_stiffness(K, s.projection[row], c.normal[row], c.r_a[row], c.r_b[row])
+                        n = p.contacts.normal[row]
+                        add_row_stiffness(K, s.projection[row], n, p.contacts.r_a[row], p.contacts.r_b[row])
                     row += 1
                     same = bool(False)
-                    if row < last:
-                        same = c.body_a[row] == a and c.body_b[row] == b
-                j = layout.body_chain[b]
+                    if row < p.row_end:
+                        same = p.contacts.body_a[row] == a and p.contacts.body_b[row] == b
+                j = p.layout.body_chain[b]
                 while j >= 0:
-                    Fw = K.ww * column_w(d, j) + K.wv * column_v(d, j)
-                    Fv = K.vw * column_w(d, j) + K.vv * column_v(d, j)
-                    i = layout.body_chain[a]
+                    Fw = K.ww * column_w(p, j) + K.wv * column_v(p, j)
+                    Fv = K.vw * column_w(p, j) + K.vv * column_v(p, j)
+                    i = p.layout.body_chain[a]
                     turn = int(0)
                     while i >= 0:
                         if turn % wp.block_dim() == lane():
-                            value = lscalar(wp.dot(column_w(d, i), Fw) + wp.dot(column_v(d, i), Fv))
+                            value = lscalar(wp.dot(column_w(p, i), Fw) + wp.dot(column_v(p, i), Fv))
                             if i >= j:
-                                k = c.hessian_entry[i] + j - c.hessian_first[i]
+                                k = p.contacts.hessian.entry[i] + j - p.contacts.hessian.first[i]
                                 s.H[k] = s.H[k] - value
                             if j >= i:
-                                k = c.hessian_entry[j] + i - c.hessian_first[j]
+                                k = p.contacts.hessian.entry[j] + i - p.contacts.hessian.first[j]
                                 s.H[k] = s.H[k] - value
                         turn += 1
-                        i = layout.dof_parent[i]
+                        i = p.layout.dof_parent[i]
                     barrier()
-                    j = layout.dof_parent[j]
+                    j = p.layout.dof_parent[j]
             else:
                 row += 1
 
     @wp.func
-    def hessian(
-        layout: wp.ref[Layout],
-        d: wp.ref[FreeMotion],
-        c: wp.ref[Contacts],
-        t: wp.ref[Terms],
-        k: wp.ref[Rows],
-        s: wp.ref[Solve],
-        world: int,
-        h: scalar,
-    ):
+    def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
         """Fill s.H."""
-        first = layout.world_dof[world]
-        last = layout.world_dof[world + 1]
-        coupled = c.coupled[world]
-        accumulate(layout, c, s, world, True)
-        b_end = layout.world_body[world + 1]
-        b = int(layout.world_body[world] + lane())
+        count = p.last - p.first
+        coupled = p.contacts.coupled[p.world]
+        accumulate(p, s, True)
+        b_end = p.layout.world_body[p.world + 1]
+        b = int(p.layout.world_body[p.world] + lane())
         while b < b_end:
-            e = layout.body_dof[b]
-            e_end = e + layout.body_dof_count[b]
-            if layout.body_prescribed[b] != 0:
+            e = p.layout.body_dof[b]
+            e_end = e + p.layout.body_dof_count[b]
+            if p.layout.body_prescribed[b] != 0:
                 pass
-            elif c.body_active[b] != 0:
-                multiply_columns(s.K, b, e, e_end, d.Sw, d.Sv, s.column_force, first, last - first)
+            elif p.contacts.body_active[b] != 0:
+                multiply_columns(s.K, b, e, e_end, p.motion.Sw, p.motion.Sv, s.column_force, p.first, count)
             else:
                 while e < e_end:
-                    store_force(s.column_force, first, last - first, e, vec3(), vec3())
+                    store_force(s.column_force, p.first, count, e, vec3(), vec3())
                     e += 1
             b += wp.block_dim()
         if coupled != 0:  # left of the subtree
-            e = int(first + lane())
-            while e < last:
-                i_end = layout.dof_first[e] - c.hessian_first[e]
+            e = int(p.first + lane())
+            while e < p.last:
+                i_end = p.layout.rows.first[e] - p.contacts.hessian.first[e]
                 i = int(0)
                 while i < i_end:
-                    s.H[c.hessian_entry[e] + i] = lscalar(0.0)
+                    s.H[p.contacts.hessian.entry[e] + i] = lscalar(0.0)
                     i += 1
                 e += wp.block_dim()
         barrier()
-        add_rows(
-            s.H,
-            c.hessian_first,
-            c.hessian_entry,
-            d.A,
-            layout.dof_first,
-            layout.dof_entry,
-            first,
-            last - first,
-            d.Sw,
-            d.Sv,
-            s.column_force,
-            1,
-        )
-        e = int(first + lane())
-        while e < last:
-            if t.kind[e] != 0:
-                address = c.hessian_entry[e] + e - c.hessian_first[e]
+        Sw = p.motion.Sw
+        Sv = p.motion.Sv
+        add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
+        e = int(p.first + lane())
+        while e < p.last:
+            if s.kind[e] != 0:
+                address = p.contacts.hessian.entry[e] + e - p.contacts.hessian.first[e]
                 s.H[address] = s.H[address] + lscalar(s.term[e][2])
             e += wp.block_dim()
         barrier()
         if coupled != 0:
-            couple_pairs(layout, d, c, s, world)
-            add_stiffness(k, world, c.hessian_first, c.hessian_entry, s.H)
+            couple_pairs(p, s)
+            add_stiffness(p, s)
+
+    @wp.func
+    def newton_direction(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+        """s.dv = -H^-1 g, and A dv; 0 if H is not positive definite."""
+        count = p.last - p.first
+        coupled = p.contacts.coupled[p.world]
+        ok = factor(s.H, p.contacts.hessian, p.first, count, coupled)
+        if ok != 0:
+            solve(s.H, p.contacts.hessian, p.first, count, coupled, s.direction)
+            e = int(p.first + lane())
+            while e < p.last:
+                s.dv[e] = scalar(s.direction[e])
+                e += wp.block_dim()
+            barrier()
+            multiply(p.motion.A, p.layout.rows, p.first, count, s.dv, s.A_dv)
+        return ok
 
     return SimpleNamespace(
-        FreeMotion=FreeMotion,
-        Contacts=Contacts,
-        Terms=Terms,
-        Solve=Solve,
-        start_at=start_at,
-        aim_at=aim_at,
+        start_at_v0=start_at_v0,
+        aim_contacts=aim_contacts,
         advance_contacts=advance_contacts,
         gradient=gradient,
         hessian=hessian,
-        multiply=multiply,
-        block_sum=block_sum,
-        rows=rows,
+        newton_direction=newton_direction,
     )

@@ -7,10 +7,14 @@ import newton
 import warp as wp
 
 from ..kernels.launch import solver_kernel
-from ..kernels.types import TYPES, Types
+from ..kernels.spatial import make_spatial
+from ..kernels.structs import StructCache
+from ..kernels.types import FP32, FP64, TYPES, Types
 from ..model import SapState
-from .kinematics import JointParameters
+from .boundary import public_to_sap_velocity
+from .kinematics import is_floating, make_com_offset
 from .layout import Layout
+from .links import JointParameters
 
 RESET_Q = wp.constant(int(newton.StateFlags.JOINT_Q) | int(newton.StateFlags.BODY_Q))
 RESET_QD = wp.constant(int(newton.StateFlags.JOINT_QD) | int(newton.StateFlags.BODY_QD))
@@ -18,109 +22,135 @@ RESET_F = wp.constant(int(newton.StateFlags.BODY_F))
 
 
 @functools.cache
-def make_reset_kernel(state: Types):
-    """One thread per body: its pose, twist and force, and its joint's coordinates."""
-    scalar = state.scalar
+def make_reset_data(state: Types):
+    """Struct of the model's initial state, of the state that is reset, and of what tells them apart."""
 
-    @solver_kernel
-    def reset(
-        layout: Layout,
-        p: JointParameters,
-        mask: wp.array(dtype=wp.bool),
-        masked: int,
-        flags: int,
-        q_in: wp.array(dtype=wp.float32),
-        public_v_in: wp.array(dtype=wp.float32),
-        sap_v_in: wp.array(dtype=wp.float64),
-        public_velocity: int,
-        pose_in: wp.array(dtype=wp.transformf),
-        twist_in: wp.array(dtype=wp.spatial_vectorf),
-        joint_q: wp.array(dtype=scalar),
-        joint_qd: wp.array(dtype=scalar),
-        body_q: wp.array(dtype=state.transform),
-        body_qd: wp.array(dtype=wp.spatial_vectorf),
-        body_f: wp.array(dtype=wp.spatial_vectorf),
-        status: wp.array(dtype=wp.int32),
-    ):
-        b = wp.tid()
-        world = layout.body_world[b]
-        if masked != 0:
-            entry = layout.body_mask[b]
-            if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
-                return
-            if not mask[entry]:
-                return
-        joint = layout.body_joint[b]
-        body = layout.body_newton[b]
+    @wp.struct
+    class ResetData:
+        layout: Layout
+        p: JointParameters
+        q_in: wp.array(dtype=wp.float32)
+        qd_in: wp.array(dtype=wp.float32)
+        body_q_in: wp.array(dtype=wp.transformf)
+        body_qd_in: wp.array(dtype=wp.spatial_vectorf)
+        public_velocity: int
+        joint_q: wp.array(dtype=state.scalar)
+        joint_qd: wp.array(dtype=state.scalar)
+        body_q: wp.array(dtype=state.transform)
+        body_qd: wp.array(dtype=wp.spatial_vectorf)
+        body_f: wp.array(dtype=wp.spatial_vectorf)
+        status: wp.array(dtype=wp.int32)
+
+    return ResetData
+
+
+@functools.cache
+def make_reset_kernel(state: Types):
+    """One thread per body and joint: pose, twist and force of the body, coordinates of the joint."""
+    Data = make_reset_data(state)
+    scalar = state.scalar
+    com_offset = make_com_offset(FP32)
+    load3 = make_spatial(FP64).load_vec3
+
+    @wp.func
+    def is_chosen(entry: int, mask: wp.array(dtype=wp.bool), masked: int) -> bool:
+        if masked == 0:
+            return True
+        if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
+            return False
+        return mask[entry]
+
+    @wp.func
+    def reset_joint(d: wp.ref[Data], joint: int, flags: int):
         if (flags & RESET_Q) != 0:
-            for i in range(p.joint_q_start[joint], p.joint_q_start[joint + 1]):
-                joint_q[i] = scalar(q_in[i])
-            x = wp.transform_get_translation(pose_in[body])
-            r = wp.transform_get_rotation(pose_in[body])
-            body_q[body] = state.transform(
+            for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
+                d.joint_q[i] = scalar(d.q_in[i])
+        if (flags & RESET_QD) != 0:
+            iv = d.p.joint_qd_start[joint]
+            if d.public_velocity == 0 and is_floating(d.p.joint_type[joint]):
+                r = com_offset(d.p, joint, d.q_in)
+                w, v = public_to_sap_velocity(load3(d.qd_in, iv), load3(d.qd_in, iv + 3), r)
+                for i in range(3):
+                    d.joint_qd[iv + i] = scalar(w[i])
+                    d.joint_qd[iv + 3 + i] = scalar(v[i])
+            else:
+                for i in range(iv, d.p.joint_qd_start[joint + 1]):
+                    d.joint_qd[i] = scalar(d.qd_in[i])
+
+    @wp.func
+    def reset_body(d: wp.ref[Data], b: int, flags: int):
+        body = d.layout.body_newton[b]
+        if (flags & RESET_Q) != 0:
+            x = wp.transform_get_translation(d.body_q_in[body])
+            r = wp.transform_get_rotation(d.body_q_in[body])
+            d.body_q[body] = state.transform(
                 state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])),
                 wp.normalize(state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))),
             )
         if (flags & RESET_QD) != 0:
-            for i in range(p.joint_qd_start[joint], p.joint_qd_start[joint + 1]):
-                joint_qd[i] = scalar(sap_v_in[i])
-                if public_velocity != 0:
-                    joint_qd[i] = scalar(public_v_in[i])
-            body_qd[body] = twist_in[body]
+            d.body_qd[body] = d.body_qd_in[body]
         if (flags & RESET_F) != 0:
-            body_f[body] = wp.spatial_vectorf()
-        status[world] = 0
+            d.body_f[body] = wp.spatial_vectorf()
+        d.status[d.layout.body_world[b]] = 0
+
+    @solver_kernel
+    def reset(
+        data: wp.array(dtype=Data), mask: wp.array(dtype=wp.bool), masked: int, flags: int, bodies: int, joints: int
+    ):
+        i = wp.tid()
+        if i < bodies:
+            if is_chosen(data[0].layout.body_mask[i], mask, masked):
+                reset_body(data[0], i, flags)
+        if i < joints:
+            child = data[0].layout.newton_body[data[0].p.joint_child[i]]
+            if is_chosen(data[0].layout.body_mask[child], mask, masked):
+                reset_joint(data[0], i, flags)
 
     return reset
 
 
 class SapReset:
-    """Resets worlds to what the model's arrays say now; allocates nothing after construction, so it can be captured."""
+    """Resets worlds to what the model's arrays say now; allocates nothing for a state it knows."""
 
     def __init__(self, solver: Any):
         """View the model's initial state."""
         self._solver = solver
-        model = solver.model
-        self._initial = SapState(
-            joint_q=model.joint_q,
-            joint_qd=model.joint_qd,
-            body_q=model.body_q,
-            body_qd=model.body_qd,
-            body_f=wp.zeros_like(model.body_qd, requires_grad=False),
-            joint_qd_order="public",
-            body_f_order="public",
-        )
-        self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
+        self._no_mask = wp.empty(0, dtype=wp.bool, device=solver.model.device)
+        self._data = StructCache(solver.model.device)
 
     def reset(self, state: SapState, world_mask: wp.array | None, flags: Any) -> None:
         """See `SolverSAP.reset`."""
         solver, model = self._solver, self._solver.model
         _check_mask(world_mask, solver.sizes.world_count, model.device)
-        # the boundary's buffers are free between steps; they receive the initial velocity in sap order
-        solver.boundary.read(self._initial, solver.model_control, place=False)
+        bodies, joints = solver.sizes.body_count, model.joint_count
         wp.launch(
             make_reset_kernel(TYPES[state.precision]),
-            dim=solver.sizes.body_count,
+            dim=max(bodies, joints),
             inputs=[
-                solver.layout,
-                solver.boundary.parameters.struct,
+                self._argument(state),
                 self._no_mask if world_mask is None else world_mask,
                 int(world_mask is not None),
                 int(RESET_Q | RESET_QD | RESET_F if flags is None else flags),
-                model.joint_q,
-                model.joint_qd,
-                solver.boundary.joint_qd,
-                int(state.joint_qd_order == "public"),
-                model.body_q,
-                model.body_qd,
+                bodies,
+                joints,
             ],
-            outputs=[state.joint_q, state.joint_qd, state.body_q, state.body_qd, state.body_f, solver.world_status],
             device=model.device,
         )
-        chosen = int(RESET_Q | RESET_QD | RESET_F if flags is None else flags)
-        solver.loop_joints.hand_on(
-            solver.boundary, state, world_mask, bool(chosen & int(RESET_Q)), bool(chosen & int(RESET_QD))
-        )
+
+    def _argument(self, state: SapState) -> wp.array:
+        model = self._solver.model
+        names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
+        arrays = {name: getattr(state, name) for name in names} | {"status": self._solver.world_status}
+        arrays |= {"q_in": model.joint_q, "qd_in": model.joint_qd}
+        arrays |= {"body_q_in": model.body_q, "body_qd_in": model.body_qd}
+
+        def make() -> Any:
+            data: Any = make_reset_data(TYPES[state.precision])()
+            data.layout, data.p = self._solver.layout, self._solver.boundary.parameters
+            data.public_velocity = int(state.joint_qd_order == "public")
+            return data
+
+        return self._data.get(arrays, make, state.joint_qd_order)
 
 
 def _check_mask(world_mask: wp.array | None, worlds: int, device: Any) -> None:

@@ -13,7 +13,7 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
-from ..kernels.structs import StructArgument
+from ..kernels.launch import WorldRange
 from ..model import (
     SapControl,
     SapModel,
@@ -25,22 +25,19 @@ from ..model import (
     sap_state_from_newton,
 )
 from .acceleration import BodyAcceleration
-from .boundary import SapBoundary
-from .capacity import CapacityCheck
 from .constraints import SapConstraints
 from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
-from .contact_solve import SapContactSolve
+from .dropped_contacts import CapacityCheck
 from .free_motion import SapFreeMotion
-from .integrate import SapIntegrate
-from .kinematics import Links, joint_parameters
 from .layout import build_layout
-from .loop_joints import LoopJoints
+from .links import Links, joint_parameters
+from .newton import SapContactSolve
 from .options import SapOptions, expand_options
-from .parts import Part, split_worlds
-from .passage import Passage
 from .reset import SapReset
+from .state_io import SapBoundary
 from .status import SolveStatus
+from .step import Steps, split_worlds
 from .support import check_model
 from .topology import kinematic_bodies
 
@@ -110,29 +107,24 @@ class SolverSAP(SolverBase):
 
     def _build(self) -> None:
         """Make the tables and stages for what the model contains now."""
+        model, options, lanes = self.sap_model, self.options, self._block_dim
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
-        self._all = Part(0, self.sizes.world_count, self._block_dim)
-        self.constraints = SapConstraints(self.sap_model, self.layout, self.sizes, self.options)
-        device = self.model.device
-        parameters = StructArgument(joint_parameters(self.model), device)
-        shared = (self.sap_model, StructArgument(self.layout, device), self.sizes)
-        self.links = Links(self.sap_model, self.layout, self.sizes)
-        self.free_motion = SapFreeMotion(*shared, self.links, self.options)
-        self.passage = Passage(*shared, parameters, self.links, self.free_motion, self._all)
-        self.boundary = SapBoundary(self.sap_model, self.passage)
-        self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, self.options, self.free_motion)
-        self.contact_solve = SapContactSolve(
-            *shared, self.options, self.free_motion, self.contact_jacobian, self.constraints, self._block_dim
-        )
-        self.integrate = SapIntegrate(self.sap_model, self.passage, self.options)
-        self.loop_joints = LoopJoints(self.sap_model, self.free_motion.layout_argument)
-        self._parts = split_worlds(self.sizes, self._block_dim, device)
-        self._status = wp.zeros(self.sizes.world_count, dtype=wp.int32, device=device)
+        self.constraints = SapConstraints(model, self.layout, self.sizes, options)
+        shared = (model, self.layout, self.sizes)
+        parameters = joint_parameters(self.model)
+        self.links = Links(*shared)
+        self.free_motion = SapFreeMotion(*shared, self.links, options)
+        self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
+        self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints, lanes)
+        self.boundary = SapBoundary(*shared, parameters, self.links, self.free_motion, self.contact_solve)
+        self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
+        self.ranges = split_worlds(self.sizes, lanes, self.model.device)
+        """The worlds that a step takes at a time."""
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
-        self._contact_forces = SapContactForces(self)
-        self._capacity = CapacityCheck(self.contact_jacobian, self.options.max_rigid_contact, self._strict_capacity)
+        self._contact_forces = SapContactForces(model, self.contact_solve)
+        self._capacity = CapacityCheck(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
@@ -169,23 +161,24 @@ class SolverSAP(SolverBase):
         acceleration = BodyAcceleration(observables, source, state_out)
         if self._resolved_collision_frequency_type(self.CollisionSlot.RIGID) == self.CollisionFrequencyType.PRE_INIT:
             self._run_rigid_collision(state_in, dt)
-        self.contact_jacobian.collect(source, found)  # contacts by world
-        for part in self._parts:
-            self.boundary.read(source, inputs, part)  # public twists -> sap order, poses of the bodies
-            self._find_velocity(inputs, ctrl, dt, part)
-            self.integrate.write(self.contact_solve.velocity, self._status, target, dt, part)  # new positions and poses
-        self.loop_joints.hand_on(self.boundary, target)
+        steps = Steps(self, inputs, ctrl, dt)
+        steps.collect(source, found)
+        for worlds in self.ranges:
+            steps.begin(source, worlds)
+            steps.solve(worlds)
+            steps.end(target, worlds)
         acceleration.finish(target, dt)
-        self._last_contacts, self._last_dt = found, dt
+        self.remember(found, dt)
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
 
-    def _find_velocity(self, inputs: SapControl, ctrl: Any, dt: float, part: Part) -> None:
-        """From what the boundary has read to the velocity at the end of the step."""
-        self.free_motion.compute(self.boundary, dt, self._status, part)  # A, v*
-        self.contact_jacobian.compute(self.boundary, inputs, dt, part, ctrl)  # rows, weights
-        self.constraints.compute(self.boundary, self.free_motion, dt, part)  # couplings, welds, loops
-        self.contact_solve.solve(dt, self._status, part)  # v = argmin l(v)
+    def remember(self, contacts: Any, dt: float) -> None:
+        """Let `contact_forces` and `update_contacts` speak of a step with these contacts."""
+        self._last_contacts, self._last_dt = self._contacts(contacts), dt
+
+    def steps(self, control: SapControl | newton.Control | None, dt: float) -> Steps:
+        """The parts of steps of ``dt`` [s], for those who take many of some worlds; see `step`."""
+        return Steps(self, self._control(control), self._ctrl(control), _check_dt(dt))
 
     def set_collision_frequency(self, *, collision_frequency: Any = None, collision_frequency_type: Any = None) -> None:
         """Change when the solver's own collision pipeline runs: once at the start of a step, or not at all.
@@ -220,9 +213,8 @@ class SolverSAP(SolverBase):
 
     def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
-        source, inputs = self._state(state, "state"), self._control(control)
-        self.boundary.read(source, inputs)
-        self.free_motion.compute(self.boundary, _check_dt(dt), self._status, self._all)
+        self.boundary.begin(self._state(state, "state"), self._control(control), self.all_worlds)
+        self.free_motion.compute(self.boundary, _check_dt(dt), self.all_worlds)
         return self.free_motion
 
     def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
@@ -231,7 +223,7 @@ class SolverSAP(SolverBase):
         self.compute_free_motion(state, control, dt)
         inputs, ctrl = self._control(control), self._ctrl(control)
         self.contact_jacobian.collect(self._state(state, "state"), found)
-        self.contact_jacobian.compute(self.boundary, inputs, _check_dt(dt), self._all, ctrl)
+        self.contact_jacobian.compute(self.boundary, inputs, _check_dt(dt), self.all_worlds, ctrl)
         return self.contact_jacobian
 
     def contact_forces(self) -> ContactForces:
@@ -245,7 +237,7 @@ class SolverSAP(SolverBase):
         """
         if self._last_contacts is None:
             raise RuntimeError("contact_forces() needs a step that was given contacts; call step() with them first.")
-        return self._contact_forces.compute(self._last_contacts, self._last_dt)
+        return self._contact_forces.compute(self._last_contacts, self._last_dt, self.all_worlds)
 
     def update_contacts(self, contacts: Any, state: Any = None) -> None:
         """Write the last step's forces into ``contacts``: ``rigid_contact_force`` (on shape 1) and, if made, ``force``.
@@ -278,8 +270,8 @@ class SolverSAP(SolverBase):
         """
         self._reset.reset(self._state(state, "state"), world_mask, flags)
         if world_mask is None:
-            self.integrate.time.zero_()
-            self.integrate.frame.zero_()
+            self.boundary.time.zero_()
+            self.boundary.frame.zero_()
 
     def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
         """Take over what has changed in the model.
@@ -295,15 +287,14 @@ class SolverSAP(SolverBase):
         """
         check_model(self.model)
         if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.constraints.refresh():
-            time, frame = self.integrate.time, self.integrate.frame
+            time, frame = self.boundary.time, self.boundary.frame
             self._build()
-            self.integrate.time, self.integrate.frame = time, frame
+            self.boundary.time, self.boundary.frame = time, frame
             return
-        refreshed = StructArgument(joint_parameters(self.model), self.model.device)
-        self.passage.parameters = self.contact_jacobian.parameters = refreshed
+        parameters = joint_parameters(self.model)
         self.links.refresh()
-        self.passage.forget()
-        self.contact_jacobian.refresh()
+        self.boundary.refresh(parameters)
+        self.contact_jacobian.refresh(parameters)
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
 
@@ -315,7 +306,7 @@ class SolverSAP(SolverBase):
     @property
     def world_status(self) -> wp.array:
         """`SolveStatus` of each world, on the device."""
-        return self._status
+        return self.contact_solve.status
 
     @property
     def model_control(self) -> SapControl:
@@ -326,11 +317,6 @@ class SolverSAP(SolverBase):
     def block_dim(self) -> int:
         """Lanes that share one world."""
         return self._block_dim
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The worlds that a step takes at a time."""
-        return self._parts
 
     # Statistics of the last step. Reading one waits for the device; a step never does.
 
@@ -363,7 +349,7 @@ class SolverSAP(SolverBase):
     def last_converged(self) -> bool:
         """Whether every world met a stopping criterion."""
         self._capacity.check()
-        return bool((self._status.numpy() == SolveStatus.CONVERGED).all())
+        return bool((self.world_status.numpy() == SolveStatus.CONVERGED).all())
 
     @property
     def iterations(self) -> np.ndarray:
@@ -382,17 +368,17 @@ class SolverSAP(SolverBase):
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world."""
         self._capacity.check()
-        return self._status.numpy()
+        return self.world_status.numpy()
 
     @property
     def sim_time(self) -> float:
         """Time advanced since construction or the last full reset [s]; counts replayed graphs too."""
-        return float(self.integrate.time.numpy()[0])
+        return float(self.boundary.time.numpy()[0])
 
     @property
     def frame_id(self) -> int:
         """Steps taken since construction or the last full reset."""
-        return int(self.integrate.frame.numpy()[0])
+        return int(self.boundary.frame.numpy()[0])
 
     def _state(self, state: Any, name: str) -> SapState:
         if isinstance(state, newton.State):

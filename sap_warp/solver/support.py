@@ -9,9 +9,9 @@ import numpy as np
 from newton.solvers import SolverMuJoCo
 
 from .constraint_sources import equality_table, native_equalities
-from .joint_rows import UNLIMITED, UNLIMITED_SPEED
 from .layout import SCALAR_JOINTS
 from .motors import motor_problems
+from .terms.limit import UNLIMITED, UNLIMITED_SPEED
 from .topology import kinematic_bodies, tree_joints
 
 _JOINT_TYPES = (

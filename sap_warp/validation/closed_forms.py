@@ -14,10 +14,10 @@ import numpy as np
 import warp as wp
 
 from .result import Outcome, case
-from .simulation import (
+from .trial import (
     TIGHT,
     G,
-    Simulation,
+    Trial,
     add_ball,
     add_box,
     add_ground,
@@ -70,7 +70,7 @@ def free_fall(quick: bool) -> Outcome:
     for integrator in INTEGRATORS:
         b = new_builder()
         add_ball(b, (0.0, 0.0, 0.0))
-        sim = Simulation(b.finalize(device="cpu"), H, position_integration=integrator)
+        sim = Trial(b.finalize(device="cpu"), H, position_integration=integrator)
         sim.set(qd=[1.0, 0.0, 2.0, 0.0, 0.0, 0.0])
         sim.run(1.0)
         n = 200
@@ -101,7 +101,7 @@ def pendulum_period(quick: bool) -> Outcome:
     m_joint = 0.5 + 2.0 * 0.25
     omega = math.sqrt(2.0 * G * 0.5 / m_joint)
     for start in (0.1, math.pi / 3.0, 2.5):
-        sim = Simulation(one_joint("revolute", com=(0.0, 0.0, -0.5)), h).set(q=[start])
+        sim = Trial(one_joint("revolute", com=(0.0, 0.0, -0.5)), h).set(q=[start])
         angle = sim.run(10.0, observe=lambda s: s.q[0])
         i = np.flatnonzero(np.sign(angle[1:]) != np.sign(angle[:-1]))
         crossings = (i + angle[i] / (angle[i] - angle[i + 1])) * h
@@ -132,7 +132,7 @@ def spinning_top(quick: bool) -> Outcome:
     model = b.finalize(device="cpu")
     outcome, errors = Outcome(), []
     for h in (0.0005, 0.00025):
-        sim = Simulation(model, h, position_integration="midpoint").set(q=q0, qd=w0)
+        sim = Trial(model, h, position_integration="midpoint").set(q=q0, qd=w0)
         seen = sim.run(0.5, observe=lambda s: rotation_matrix(s.q)[:, 2], every=10)
         turned = np.unwrap(np.arctan2(seen[:, 1], seen[:, 0]))[-1]
         nutation = np.abs(np.arccos(seen[:, 2]) - lean).max()
@@ -160,7 +160,7 @@ def tumbling(quick: bool) -> Outcome:
         for h in (0.002, 0.001):
             b = new_builder(gravity=(0.0, 0.0, 0.0))
             b.add_body(mass=2.0, com=wp.vec3(0.25, -0.5, 0.125), inertia=wp.mat33(*inertia.ravel()), lock_inertia=True)
-            sim = Simulation(b.finalize(device="cpu"), h, position_integration=integrator)
+            sim = Trial(b.finalize(device="cpu"), h, position_integration=integrator)
             v, w = np.array([0.5, 0.25, -0.25]), np.array([0.25, 2.0, 0.125])
             sim.set(qd=[*v, *w])
             sim.run(1.0)
@@ -199,7 +199,7 @@ def rest(quick: bool) -> Outcome:
     outcome = Outcome()
     for preset in ("drake", "approx64"):
         for k in (1e3, 1e8):
-            sim = Simulation(box_on_ground(k=k), H, contact_preset_variant=preset, **TIGHT)
+            sim = Trial(box_on_ground(k=k), H, contact_preset_variant=preset, **TIGHT)
             sim.run(3.0)
             rows = sim.rows()
             # levers (a, a, a) to the corners of a cube of half edge a, I = 2/3 m a^2: w_ii = 1/m + 2 a^2/I = 4/m
@@ -225,7 +225,7 @@ def creep(quick: bool) -> Outcome:
     """V = R_t m g sin(a) h / 4, of the order mu sigma g h."""
     angle, outcome = 0.2, Outcome()
     for preset in ("drake", "approx64"):
-        sim = Simulation(box_on_ground(angle), H, contact_preset_variant=preset, **TIGHT)
+        sim = Trial(box_on_ground(angle), H, contact_preset_variant=preset, **TIGHT)
         sim.run(2.0)
         start = sim.q[0]
         sim.run(1.0)
@@ -256,7 +256,7 @@ def coulomb_cone(quick: bool) -> Outcome:
     limit, half = math.atan(mu), (0.25, 0.25, 0.03125)
     for offset in (-0.01, 0.01):
         angle = limit + offset
-        sim = Simulation(box_on_ground(angle, mu, gap=0.03125, half=half), H, **TIGHT)
+        sim = Trial(box_on_ground(angle, mu, gap=0.03125, half=half), H, **TIGHT)
         sim.run(1.0)
         start = sim.qd[0]
         sim.run(1.0)
@@ -284,7 +284,7 @@ def coulomb_cone(quick: bool) -> Outcome:
 def stopping_distance(quick: bool) -> Outcome:
     """The new velocity moves the box: v^2/(2 a) - v h/2."""
     mu, speed = 0.25, 1.0
-    sim = Simulation(box_on_ground(mu=mu, gap=0.03125, half=(0.25, 0.25, 0.03125)), H, **TIGHT)
+    sim = Trial(box_on_ground(mu=mu, gap=0.03125, half=(0.25, 0.25, 0.03125)), H, **TIGHT)
     film = (H + TAU) * mu * speed
     sinking = (H + TAU) * mu * mu * G  # the film is proportional to the speed
     sim.set(q=[0.0, 0.0, 0.03125 + film, 0.0, 0.0, 0.0, 1.0], qd=[speed, 0.0, -sinking, 0.0, 0.0, 0.0])
@@ -312,7 +312,7 @@ def conveyor(quick: bool) -> Outcome:
                     cfg=material(mu=mu, gap=gap), custom_attributes=pair_tau(TAU))  # fmt: skip
     b.add_articulation([b.add_joint_free(slab)])
     add_box(b, (-1.0, 0.0, half[2] + film), mass=1.0, half=half, mu=mu, gap=gap)
-    sim = Simulation(b.finalize(device="cpu"), H, **TIGHT)
+    sim = Trial(b.finalize(device="cpu"), H, **TIGHT)
     sim.set(qd=[speed, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -sinking, 0.0, 0.0, 0.0])
     track = sim.run(1.0, observe=lambda s: [s.qd[6], s.q[7], s.q[0]])
     steps = math.floor(0.9 * speed / (mu * G * H))
@@ -345,7 +345,7 @@ def rolling(quick: bool) -> Outcome:
         b = new_builder()
         add_ground(b, mu=0.25, k=k, gap=gap)
         add_ball(b, (0.0, 0.0, radius), mu=0.25, k=k, gap=gap)
-        sim = Simulation(b.finalize(device="cpu"), H, **TIGHT).set(qd=[speed, 0.0, 0.0, 0.0, 0.0, 0.0])
+        sim = Trial(b.finalize(device="cpu"), H, **TIGHT).set(qd=[speed, 0.0, 0.0, 0.0, 0.0, 0.0])
         sim.run(1.5)
         outcome.check(
             f"speed, k = {k:g} N/m, relative to 5/7",
@@ -392,7 +392,7 @@ def bounce(quick: bool) -> Outcome:
         b = new_builder(gravity=(0.0, 0.0, 0.0))
         add_ground(b, k=k, tau=tau)
         add_ball(b, (0.0, 0.0, 0.125), mass=mass, k=k, tau=tau)
-        sim = Simulation(b.finalize(device="cpu"), h, **TIGHT).set(qd=[0.0, 0.0, -1.0, 0.0, 0.0, 0.0])
+        sim = Trial(b.finalize(device="cpu"), h, **TIGHT).set(qd=[0.0, 0.0, -1.0, 0.0, 0.0, 0.0])
         sim.run(0.2)
         expected = rebound(k, tau + h, mass)
         outcome.check(
@@ -404,7 +404,7 @@ def bounce(quick: bool) -> Outcome:
     b = new_builder()
     add_ground(b, k=1e8)
     add_ball(b, (0.0, 0.0, 0.25), k=1e8)
-    sim = Simulation(b.finalize(device="cpu"), H, **TIGHT)
+    sim = Trial(b.finalize(device="cpu"), H, **TIGHT)
     seen = sim.run(1.0, observe=lambda s: s.qd[2])
     outcome.check(
         "largest rebound of a near-rigid ball with tau = 0.02 s",
@@ -426,19 +426,19 @@ def joint_terms(quick: bool) -> Outcome:
     near_rigid = 0.01 / (4.0 * math.pi**2)
 
     drive = {"actuator_mode": MODE.POSITION, "target_ke": 512.0, "target_kd": 64.0, "target_pos": 0.125}
-    sim = Simulation(one_joint("prismatic", **drive), H, **TIGHT)
+    sim = Trial(one_joint("prismatic", **drive), H, **TIGHT)
     sim.run(4.0)
     outcome.check("sag of a position drive less m g / kp", abs(sim.q[0] - 0.125 + load / 512.0), 1e-9, "statics", "m")
-    sim = Simulation(one_joint("prismatic", effort_limit=12.0, **{**drive, "target_pos": 4.0}), H, **TIGHT).step(100)
+    sim = Trial(one_joint("prismatic", effort_limit=12.0, **{**drive, "target_pos": 4.0}), H, **TIGHT).step(100)
     outcome.check(
         "speed under a saturated drive", abs(sim.qd[0] - 100 * H * (12.0 / m - G)), 1e-12, "constant force", "m/s"
     )
 
     limit = {"limit_lower": -0.125, "limit_upper": 0.125, "limit_ke": 1e4, "limit_kd": 128.0}
-    sim = Simulation(one_joint("prismatic", **limit), H, **TIGHT)
+    sim = Trial(one_joint("prismatic", **limit), H, **TIGHT)
     sim.run(4.0)
     outcome.check("depth in a soft limit less m g / ke", abs(-sim.q[0] - 0.125 - load / 1e4), 1e-9, "statics", "m")
-    sim = Simulation(one_joint("prismatic", **{**limit, "limit_ke": 2.0**40, "limit_kd": 2.0**40 * H}), H, **TIGHT)
+    sim = Trial(one_joint("prismatic", **{**limit, "limit_ke": 2.0**40, "limit_kd": 2.0**40 * H}), H, **TIGHT)
     sim.run(4.0)
     tau = single(2.0**40 * H) / 2.0**40
     outcome.check(
@@ -449,7 +449,7 @@ def joint_terms(quick: bool) -> Outcome:
         "m",
     )
 
-    sim = Simulation(one_joint("prismatic", friction=32.0), H, **TIGHT)
+    sim = Trial(one_joint("prismatic", friction=32.0), H, **TIGHT)
     sim.run(1.0)
     outcome.check(
         "creep under dry friction less sigma h g",
@@ -458,7 +458,7 @@ def joint_terms(quick: bool) -> Outcome:
         "regularized stick",
         "m/s",
     )
-    sim = Simulation(one_joint("prismatic", friction=4.0), H, **TIGHT).step(100)
+    sim = Trial(one_joint("prismatic", friction=4.0), H, **TIGHT).step(100)
     outcome.check(
         "speed when friction slips, relative",
         abs(-sim.qd[0] / (100 * H * (load - 4.0) / m) - 1.0),
@@ -466,7 +466,7 @@ def joint_terms(quick: bool) -> Outcome:
         "(m g - f) t / m; within sigma h f / m of rest friction has not built up",
     )
 
-    sim = Simulation(one_joint("prismatic", damping=8.0), H, **TIGHT).step(50)
+    sim = Trial(one_joint("prismatic", damping=8.0), H, **TIGHT).step(50)
     outcome.check(
         "speed under damping",
         abs(-sim.qd[0] - load / 8.0 * (1.0 - (1.0 + H * 8.0 / m) ** -50)),
@@ -474,6 +474,6 @@ def joint_terms(quick: bool) -> Outcome:
         "implicit damping",
         "m/s",
     )
-    sim = Simulation(one_joint("prismatic", armature=0.5), H, **TIGHT).step(10)
+    sim = Trial(one_joint("prismatic", armature=0.5), H, **TIGHT).step(10)
     outcome.check("speed with armature", abs(-sim.qd[0] - 10 * H * load / 2.5), 1e-12, "m g / (m + a)", "m/s")
     return outcome

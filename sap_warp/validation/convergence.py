@@ -12,7 +12,7 @@ import warp as wp
 from .closed_forms import INTEGRATORS, one_joint, rebound
 from .qualities import LINE_SEARCHES, clutter
 from .result import Outcome, case
-from .simulation import TIGHT, G, Simulation, add_ball, add_ground, new_builder, rotation_matrix
+from .trial import TIGHT, G, Trial, add_ball, add_ground, new_builder, rotation_matrix
 
 STEPS = (1 / 64, 1 / 128, 1 / 256, 1 / 512, 1 / 1024)
 """Time steps of the convergence study [s]."""
@@ -22,7 +22,7 @@ def pendulum_error(h: float, integrator: str) -> float:
     """Error of the angle of a compound pendulum after 1 s from 1 rad at rest [rad]."""
     from scipy.integrate import solve_ivp
 
-    sim = Simulation(one_joint("revolute", com=(0.0, 0.0, -0.5)), h, position_integration=integrator).set(q=[1.0])
+    sim = Trial(one_joint("revolute", com=(0.0, 0.0, -0.5)), h, position_integration=integrator).set(q=[1.0])
     sim.run(1.0)
     exact = solve_ivp(lambda t, y: [y[1], -G * math.sin(y[0])], (0.0, 1.0), [1.0, 0.0], rtol=1e-12, atol=1e-13)
     return abs(float(sim.q[0]) - float(exact.y[0, -1]))
@@ -47,7 +47,7 @@ def tumbling_error(h: float, integrator: str) -> float:
     exact = solve_ivp(rate, (0.0, 1.0), [*w0, 0.0, 0.0, 0.0, 1.0], rtol=1e-11, atol=1e-12).y[3:, -1]
     b = new_builder(gravity=(0.0, 0.0, 0.0))
     b.add_body(mass=2.0, inertia=wp.mat33(*np.diag(moments).ravel()), lock_inertia=True)
-    sim = Simulation(b.finalize(device="cpu"), h, position_integration=integrator).set(qd=[0.0, 0.0, 0.0, *w0])
+    sim = Trial(b.finalize(device="cpu"), h, position_integration=integrator).set(qd=[0.0, 0.0, 0.0, *w0])
     sim.run(1.0)
     turn = rotation_matrix(sim.q[3:7]).T @ rotation_matrix(exact / np.linalg.norm(exact))
     return float(np.arccos(np.clip(0.5 * (np.trace(turn) - 1.0), -1.0, 1.0)))
@@ -59,7 +59,7 @@ def bounce_error(h: float, integrator: str) -> float:
     b = new_builder(gravity=(0.0, 0.0, 0.0))
     add_ground(b, k=k, tau=tau)
     add_ball(b, (0.0, 0.0, 0.125), k=k, tau=tau)
-    sim = Simulation(b.finalize(device="cpu"), h, position_integration=integrator, **TIGHT)
+    sim = Trial(b.finalize(device="cpu"), h, position_integration=integrator, **TIGHT)
     sim.set(qd=[0.0, 0.0, -1.0, 0.0, 0.0, 0.0])
     sim.run(0.25)
     return abs(float(sim.qd[2]) - rebound(k, tau, 1.0))
@@ -102,7 +102,7 @@ def drift(quick: bool) -> Outcome:
     h, outcome, lines = 0.002, Outcome(), []
     moments, w0 = np.array([0.25, 0.5, 0.625]), np.array([0.25, 2.0, 0.125])
     for integrator in INTEGRATORS:
-        sim = Simulation(one_joint("revolute", com=(0.0, 0.0, -0.5)), h, position_integration=integrator).set(q=[1.0])
+        sim = Trial(one_joint("revolute", com=(0.0, 0.0, -0.5)), h, position_integration=integrator).set(q=[1.0])
         swing = 2.0 * 0.5 * G * (1.0 - math.cos(1.0))
         energy = sim.run(1000 * h, observe=lambda s: 0.5 * s.qd[0] ** 2 - G * math.cos(s.q[0]))
         energy = (energy - energy[0]) / swing
@@ -125,7 +125,7 @@ def drift(quick: bool) -> Outcome:
             )
         b = new_builder(gravity=(0.0, 0.0, 0.0))
         b.add_body(mass=2.0, inertia=wp.mat33(*np.diag(moments).ravel()), lock_inertia=True)
-        free = Simulation(b.finalize(device="cpu"), h, position_integration=integrator)
+        free = Trial(b.finalize(device="cpu"), h, position_integration=integrator)
         free.set(qd=[0.5, 0.25, -0.25, *w0])
         free.run(1000 * h)
         R = rotation_matrix(free.q[3:7])
@@ -149,7 +149,7 @@ def residual(quick: bool) -> Outcome:
     """Clutter in the middle of its fall; the same step is solved with 0, 1, 2, ... iterations allowed."""
     outcome = Outcome()
     model = clutter()
-    start = Simulation(
+    start = Trial(
         model, 0.005, contact_preset_variant="approx64", max_rigid_contact=512, line_search_variant="exact_root"
     )
     start.run(0.5)
@@ -165,7 +165,7 @@ def residual(quick: bool) -> Outcome:
             }
             if allowed == 0:
                 continue
-            sim = Simulation(model, 0.005, contact_preset_variant="approx64", max_rigid_contact=512, **options)
+            sim = Trial(model, 0.005, contact_preset_variant="approx64", max_rigid_contact=512, **options)
             sim.set(q=q, qd=qd).step()
             seen.append((allowed, float(sim.solver.residual[0])))
             if seen[-1][1] <= 1e-13 or sim.solver.last_solve_iterations < allowed:

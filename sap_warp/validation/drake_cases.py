@@ -16,10 +16,10 @@ import warp as wp
 
 from .drake_twin import DrakeTwin, ParsedTwin
 from .result import Outcome, case
-from .simulation import (
+from .trial import (
     DRAKE_LIKE,
     TIGHT,
-    Simulation,
+    Trial,
     add_ball,
     add_box,
     add_ground,
@@ -98,13 +98,13 @@ def compare(
         q0[i : i + 4] /= np.linalg.norm(q0[i : i + 4])
     twin = DrakeTwin(model, dt) if twin is None else twin
     twin.set(q0, qd0)
-    sim = Simulation(model, dt, **DRAKE_LIKE, **options).set(q0, qd0)
+    sim = Trial(model, dt, **DRAKE_LIKE, **options).set(q0, qd0)
     # started at Drake's own state in the first and every tenth step
     probes = {
-        "plain": Simulation(model, dt, **DRAKE_LIKE, **options),
-        "exact": Simulation(model, dt, **DRAKE_LIKE, **options),
-        "delassus": Simulation(model, dt, **DRAKE_LIKE, contact_weight_mode="delassus", **options),
-        "tight": Simulation(model, dt, **{**DRAKE_LIKE, **TIGHT}, **options),
+        "plain": Trial(model, dt, **DRAKE_LIKE, **options),
+        "exact": Trial(model, dt, **DRAKE_LIKE, **options),
+        "delassus": Trial(model, dt, **DRAKE_LIKE, contact_weight_mode="delassus", **options),
+        "tight": Trial(model, dt, **{**DRAKE_LIKE, **TIGHT}, **options),
     }
     probes["exact"].exact_centres = True
     resumed = dict.fromkeys(probes, 0.0)
@@ -312,7 +312,7 @@ def double_pendulum(quick: bool) -> Outcome:
     b.add_articulation(joints)
     model = b.finalize(device="cpu")
     outcome = compare(model, dt, q=[0.6, 0.25], qd=[2.0, -1.5], must_touch=False)
-    sim = Simulation(model, dt, **DRAKE_LIKE).set([0.6, 0.25], [2.0, -1.5])
+    sim = Trial(model, dt, **DRAKE_LIKE).set([0.6, 0.25], [2.0, -1.5])
     seen = sim.run(1.0, observe=lambda s: s.q)
     outcome.check(
         "distance that both limits were missed by",
@@ -347,7 +347,7 @@ def cart(quick: bool) -> Outcome:
     b.add_articulation([slide, hinge])
     model = b.finalize(device="cpu")
     outcome = compare(model, 0.005, q=[0.0, 0.125], must_touch=False)
-    sim = Simulation(model, 0.005, **DRAKE_LIKE).set([0.0, 0.125])
+    sim = Trial(model, 0.005, **DRAKE_LIKE).set([0.0, 0.125])
     effort = sim.run(1.0, observe=lambda s: 40.0 * (0.25 - s.q[0]) - 12.0 * s.qd[0])
     outcome.check(
         "the drive never left (1) or never reached (2) its limit",
@@ -419,7 +419,7 @@ def gripper(quick: bool) -> Outcome:
         return wanted
 
     outcome = compare(model, 0.005, q=q, targets=targets)
-    sim = Simulation(model, 0.005, **DRAKE_LIKE).set(q)
+    sim = Trial(model, 0.005, **DRAKE_LIKE).set(q)
     for i in range(200):
         sim.control.joint_target_pos.assign(np.asarray(targets(i * 0.005), dtype=np.float32))
         sim.step()

@@ -15,7 +15,7 @@ import newton
 import numpy as np
 
 from ..model import SapModel
-from .simulation import rotation_matrix
+from .trial import rotation_matrix
 
 KIND = newton.JointType
 _UNLIMITED = 1e6

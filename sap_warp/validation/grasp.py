@@ -19,7 +19,7 @@ import warp as wp
 
 from ..solver import SolveStatus
 from .result import Outcome, case
-from .simulation import Simulation, box_inertia, pose
+from .trial import Trial, box_inertia, pose
 
 MODE = newton.JointTargetMode
 GRIP = 10.0
@@ -162,7 +162,7 @@ def run_sap(dt: float, seconds: float, **options: Any) -> dict[str, Grasp]:
         main.add_world(world)
     main.add_ground_plane()
     model = main.finalize(device="cpu")
-    sim = Simulation(model, dt, precision="fp32", **options)
+    sim = Trial(model, dt, precision="fp32", **options)
     coords, bodies = model.joint_coord_count // 3, model.body_count // 3
     seen, failures = [], np.zeros(3, int)
     wanted = np.zeros(model.joint_coord_count, dtype=np.float32)

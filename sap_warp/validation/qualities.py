@@ -9,7 +9,7 @@ import numpy as np
 
 from ..solver import SolveStatus
 from .result import Outcome, case
-from .simulation import G, Simulation, add_ball, add_box, add_ground, material, new_builder, pose
+from .trial import G, Trial, add_ball, add_box, add_ground, material, new_builder, pose
 
 H, TAU = 0.005, 0.02
 LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root")
@@ -47,9 +47,9 @@ def clutter(seed: int = 5, count: int = 24) -> newton.Model:
     return b.finalize(device="cpu")
 
 
-def settle(variant: str, seconds: float, **options: Any) -> tuple[Simulation, np.ndarray, np.ndarray]:
+def settle(variant: str, seconds: float, **options: Any) -> tuple[Trial, np.ndarray, np.ndarray]:
     """Run the clutter; returns the simulation, and iterations and status of every step."""
-    sim = Simulation(
+    sim = Trial(
         clutter(), H, contact_preset_variant="approx64", line_search_variant=variant, max_rigid_contact=512, **options
     )
     seen = sim.run(seconds, observe=lambda s: (s.solver.last_solve_iterations, int(s.solver.status[0])))
@@ -109,7 +109,7 @@ def warm_start(quick: bool) -> Outcome:
     for i in range(4):
         add_box(b, (0.0, 0.0, 0.125 + 0.25 * i), k=1e5)
     model = b.finalize(device="cpu")
-    sim = Simulation(model, H, line_search_variant="exact_root")
+    sim = Trial(model, H, line_search_variant="exact_root")
     iterations = sim.run(2.0, observe=lambda s: s.solver.last_solve_iterations)
     q, outcome = sim.q, Outcome()
     rng = np.random.default_rng(3)
@@ -141,7 +141,7 @@ def mass_ratio(quick: bool) -> Outcome:
         add_ground(b, k=1e9, gap=0.002)
         for i, mass in enumerate((1000.0, 1.0, 1000.0)):
             add_box(b, (0.0, 0.0, 0.25 + 0.5 * i), mass=mass, half=0.25, k=1e9, gap=0.002)
-        sim = Simulation(b.finalize(device="cpu"), H, contact_preset_variant=preset, line_search_variant="exact_root")
+        sim = Trial(b.finalize(device="cpu"), H, contact_preset_variant=preset, line_search_variant="exact_root")
         status = sim.run(4.0, observe=lambda s: int(s.solver.status[0]))
         # w is at most 4/m of the light box at a corner, twice in |W|_F
         depth = 1000.0 * G * H / 4.0 * 4.0 / (4.0 * np.pi**2) * (H + TAU)
@@ -166,7 +166,7 @@ def stiffness(quick: bool) -> Outcome:
         add_ground(b, k=k, gap=0.002)
         for i in range(3):
             add_box(b, (0.0, 0.0, 0.125 + 0.25 * i), k=k, gap=0.002)
-        sim = Simulation(b.finalize(device="cpu"), H, line_search_variant="exact_root")
+        sim = Trial(b.finalize(device="cpu"), H, line_search_variant="exact_root")
         status = sim.run(1.0 if quick else 4.0, observe=lambda s: int(s.solver.status[0]))
         sinks[k] = float(0.625 - sim.position[2, 2])
         outcome.check(

@@ -12,7 +12,7 @@ import newton
 import numpy as np
 
 from .result import Outcome, case
-from .simulation import TIGHT, G, Simulation, add_ball, add_box, add_ground, new_builder, single
+from .trial import TIGHT, G, Trial, add_ball, add_box, add_ground, new_builder, single
 
 H, TAU, MU, RADIUS = 0.005, 1.0 / 64.0, 0.5, 0.125
 DEPTH = 0.00390625
@@ -27,9 +27,9 @@ def ball(k: float, mu: float = MU, height: float = RADIUS - DEPTH, gap: float = 
     return b.finalize(device="cpu")
 
 
-def one_step(model: newton.Model, qd: Any = (0.0,) * 6, **options: Any) -> Simulation:
+def one_step(model: newton.Model, qd: Any = (0.0,) * 6, **options: Any) -> Trial:
     """A single step from the model's pose with public velocity ``qd``."""
-    sim = Simulation(model, H, **{**TIGHT, **options})
+    sim = Trial(model, H, **{**TIGHT, **options})
     sim.set(qd=qd)
     return sim.step()
 
@@ -128,7 +128,7 @@ def friction_cone(quick: bool) -> Outcome:
     worst, sliding, sticking, outside = 0.0, 0, 0, 0.0
     opposing = -1.0
     model = ball(1e5)
-    sim = Simulation(model, H, **TIGHT)
+    sim = Trial(model, H, **TIGHT)
     for _ in range(40 if quick else 200):
         speed = 10.0 ** rng.uniform(-3.0, 1.0)
         start = speed * rng.normal(size=3) * [1.0, 1.0, 0.1]
@@ -171,7 +171,7 @@ def iterations(quick: bool) -> Outcome:
     model = b.finalize(device="cpu")
     for variant in ("exact_root", "armijo_decay", "monotone_decay"):
         options = {"line_search_variant": variant, "optimality_rel_tol": 1e-6, "cost_abs_tol": 0.0, "cost_rel_tol": 0.0}
-        sim = Simulation(model, H, **{**TIGHT, **options})
+        sim = Trial(model, H, **{**TIGHT, **options})
         sim.run(3.0)
         sim.step()
         outcome.check(
@@ -206,7 +206,7 @@ def gliding_gap(quick: bool) -> Outcome:
             add(b, k=1e8, mu=MU, gap=0.0625, tau=TAU)
         model = b.finalize(device="cpu")
         model.joint_f.assign(np.array([MU * G, 0.0, 0.0, 0.0, 0.0, 0.0], dtype=np.float32))  # keeps it sliding
-        sim = Simulation(model, h, **TIGHT)
+        sim = Trial(model, h, **TIGHT)
         sim.set(qd=[speed, 0.0, 0.0, 0.0, 0.0, 0.0])
         sim.run(2.0)
         expected = (h + TAU) * MU * sim.qd[0] - G * h / 4.0 * float(sim.rows()["Rn"].mean()) * (h + TAU)

@@ -213,4 +213,19 @@ def slab(b):
 def test_anything_else_goes_through_newtons_pipeline(model, options, short):
     """One kind of pair that is not known, or an option that is about Newton's stages, is enough."""
     built = ball_over(*model)
-    assert takes_short_way(SapCollisionPipeline(built, **options), built) == short
+    pipeline = SapCollisionPipeline(built, **options)
+    assert (pipeline.path.name == "ground") == short
+    assert takes_short_way(pipeline, built) == short
+
+
+def test_the_path_says_why_it_is_not_a_faster_one():
+    """Name and reason, as a sentence with the first pair or the option that stands in the way."""
+    cases = [
+        (ball_over(ground), {}, "ground: every pair is of an infinite resting plane"),
+        (ball_over(ground, "sphere", True), {}, "listed: 'shape_1' and 'shape_2' (sphere / sphere) are not of"),
+        (ball_over(ground), {"broad_phase": "nxn"}, "newton: broad_phase is 'nxn', which Newton's own stages do"),
+        (ball_over(ground), {"deterministic": True}, "newton: deterministic is set"),
+        (ball_over(ground), {"shape_pairs_max": 5}, "newton: shape_pairs_max is set"),
+    ]
+    for model, options, expected in cases:
+        assert str(SapCollisionPipeline(model, **options).path).startswith(expected)

@@ -10,10 +10,11 @@ from newton.geometry import BroadPhaseExplicit, BroadPhaseSAP
 
 import sap_warp
 from sap_warp import ContactCapacityError, SapCollisionPipeline
-from sap_warp.collision import pipeline as pipeline_module
-from sap_warp.collision.finish import PassEnd
-from sap_warp.collision.normals import Mending
-from sap_warp.collision.room import ROOM_FACTOR, ROOM_FREE, ContactRoom, Grid, contact_room
+from sap_warp.collision import paths
+from sap_warp.collision.newton_compat import AdaptedPipeline
+from sap_warp.collision.overflow import LARGER_FACTOR, LARGER_FREE, Grid, Overflow, larger_capacity
+from sap_warp.collision.pass_end import PassEnd, make_end_kernel
+from sap_warp.collision.records import CapacityRecord
 from tests.support.scenes import add_ball, add_box, allocations, builder, material
 
 MODES = ("explicit", "sap", "nxn")
@@ -173,33 +174,30 @@ def test_a_sufficient_buffer_costs_nothing(model, monkeypatch):
     """With as much room as the shapes are estimated to need there is no second buffer and nothing to select."""
     launched = []
     launch = wp.launch
-    monkeypatch.setattr(
-        wp, "launch", lambda kernel, **options: (launched.append(kernel.key), launch(kernel, **options))
-    )
-    state, last = model.state(), []
-    for capacity in (None, WORLDS * SHARE):
+    monkeypatch.setattr(wp, "launch", lambda kernel, **options: (launched.append(kernel), launch(kernel, **options)))
+    state = model.state()
+    for capacity, selects in ((None, False), (WORLDS * SHARE, True)):
         pipeline = SapCollisionPipeline(model, rigid_contact_max=capacity)
         contacts = pipeline.contacts()
         launched.clear()
         pipeline.collide(state, contacts)
-        last.append(launched[-1])
-    assert last == ["finish_mixed", "finish_mixed_and_select"]
+        assert launched[-1] is make_end_kernel(selects, own_search=True)
 
 
 @pytest.mark.parametrize(
-    ("capacity", "estimate", "room"),
+    ("capacity", "estimate", "larger"),
     [
         (100, 100, 100),
         (200, 100, 200),
         (100, 5000, 5000),
-        (100, 10 * ROOM_FREE, ROOM_FREE),
-        (ROOM_FREE, 10 * ROOM_FREE, ROOM_FACTOR * ROOM_FREE),
+        (100, 10 * LARGER_FREE, LARGER_FREE),
+        (LARGER_FREE, 10 * LARGER_FREE, LARGER_FACTOR * LARGER_FREE),
         (4096 * 64, 4096 * 1000, 4096 * 256),
     ],
 )
-def test_room_is_bounded(capacity, estimate, room):
+def test_the_larger_buffer_is_bounded(capacity, estimate, larger):
     """As large as the estimate for small scenes, four times the buffer for large ones."""
-    assert contact_room(capacity, estimate) == room
+    assert larger_capacity(capacity, estimate) == larger
 
 
 # --- the selection by itself -------------------------------------------------------------------------------------
@@ -232,15 +230,14 @@ class Synthetic:
         self.model = b.finalize(device="cpu")
         self.bins = worlds + 1 if worlds > 1 else 1
         source = newton.Contacts(room, 0, device="cpu", per_contact_shape_properties=True)
-        self.room = ContactRoom(self.model, source, capacity, grid)
+        self.overflow = Overflow(self.model, capacity, source, grid)
         self.stages = grid is not None
-        nothing = wp.zeros(8, dtype=wp.int32, device="cpu")
-        mending = Mending(self.model, self.model.shape_transform)
-        self.end = PassEnd(mending, self.room, nothing, nothing, wp.zeros_like(nothing))
+        pipeline = AdaptedPipeline(self.model, broad_phase="explicit")
+        self.end = PassEnd(pipeline, self.overflow, CapacityRecord(pipeline, False, self.overflow))
         self.target = newton.Contacts(capacity, 0, device="cpu", per_contact_shape_properties=True)
 
     def fill(self, rng, world, phi, count=None):
-        source, n, ground = self.room.contacts, len(world), self.model.shape_count - 1
+        source, n, ground = self.overflow.larger, len(world), self.model.shape_count - 1
         for name in (*ROWS[2:], "rigid_contact_stiffness", "rigid_contact_damping", "rigid_contact_friction"):
             array = getattr(source, name)
             value = array.numpy()
@@ -265,9 +262,9 @@ class Synthetic:
     def select(self, body_q=None):
         body_q = self.model.body_q if body_q is None else body_q
         if self.stages:
-            self.room.select(body_q, self.target)
+            self.overflow.select(body_q, self.target)
         else:
-            self.end.finish(body_q, self.target)
+            self.end.run(body_q, self.target)
         return self.target
 
 
@@ -291,7 +288,7 @@ def test_selection_equals_handing_out_places_one_by_one(grid, rng, monkeypatch):
             world[rng.random(n) < 0.1] = -1
             phi = np.round(rng.normal(size=n), 1).astype(np.float32)
             case.fill(rng, world, phi)
-            target, source = case.select(), case.room.contacts
+            target, source = case.select(), case.overflow.larger
             if n <= capacity:
                 expected = list(range(n))
                 count = n
@@ -310,7 +307,7 @@ def test_selection_equals_handing_out_places_one_by_one(grid, rng, monkeypatch):
                     err_msg=name,
                 )
             assert len(expected) == min(count, capacity)
-        np.testing.assert_array_equal(case.room.peak_dropped.numpy(), peak)
+        np.testing.assert_array_equal(case.overflow.peak_dropped.numpy(), peak)
     assert overflowed > 10
 
 
@@ -338,7 +335,7 @@ def test_far_worlds_are_compared_as_finely_as_near_ones(rng):
     case = Synthetic(1, 64, 4, None)
     order = rng.permutation(16)
     case.fill(rng, np.zeros(16, dtype=int), np.zeros(16, dtype=np.float32))
-    source = case.room.contacts
+    source = case.overflow.larger
     source.rigid_contact_shape0.fill_(0)  # ball against itself: both origins are far away and cancel
     for side, height in ((0, np.zeros(16)), (1, 1e-6 * order)):
         array = getattr(source, f"rigid_contact_point{side}")
@@ -359,7 +356,7 @@ def test_far_worlds_are_compared_as_finely_as_near_ones(rng):
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_rows_that_newton_reserved_and_did_not_write_are_none(deterministic, monkeypatch):
     """A manifold over the end of the buffer is counted, not written: contacts of an earlier pass must not come back."""
-    monkeypatch.setattr(pipeline_module, "contact_bound", lambda *_: 6)
+    monkeypatch.setattr(paths, "contact_bound", lambda *_: 6)
     b = builder()
     b.add_ground_plane(cfg=material(gap=0.01))
     for i in range(3):
@@ -393,7 +390,7 @@ def test_rows_that_newton_reserved_and_did_not_write_are_none(deterministic, mon
 
 def test_overflow_of_the_larger_buffer_is_reported(monkeypatch):
     """Ten balls, room for eight, four places: the four deepest of the eight, six dropped, two of them blindly."""
-    monkeypatch.setattr(pipeline_module, "contact_bound", lambda *_: 8)
+    monkeypatch.setattr(paths, "contact_bound", lambda *_: 8)
     b = builder()
     b.add_ground_plane(cfg=material(gap=0.01))
     for i in range(10):

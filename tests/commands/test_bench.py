@@ -26,6 +26,7 @@ KEYS = [
     "num_worlds",
     "max_rigid_contact_per_env",
     "rigid_contact_capacity",
+    "collision_path",
     "cuda_graph",
     "elapsed",
     "fps",

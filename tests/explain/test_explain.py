@@ -16,7 +16,7 @@ from sap_warp.explain.pair import _Pair
 from sap_warp.model import register_tau
 from sap_warp.scenes import build_scene
 from sap_warp.solver.options import APPROX64, CONTACT_WEIGHT_MODES, DRAKE
-from tests.support.scenes import TAU, G, Simulation, add_ball, add_box, box_on_ground, builder, material, tilted
+from tests.support.scenes import TAU, G, Stepper, add_ball, add_box, box_on_ground, builder, material, tilted
 
 H = 0.005
 
@@ -124,7 +124,7 @@ def test_values_combine_as_in_the_solver():
     """Series stiffness, summed tau, harmonic mu, with the solver's fallbacks: the numbers of the solver's own rows."""
     model = unset_pair()
     options = {"contact_tau_d": 0.03, "fallback_mu": 0.3, "fallback_stiffness": 1e3}
-    sim = Simulation(model, H, **options)
+    sim = Stepper(model, H, **options)
     explanation = explain_contact(sim.solver.sap_model, 0, 1, dt=H, options=sim.solver)
     assert explanation.k == pytest.approx(750.0)
     assert explanation.tau == pytest.approx(0.08)
@@ -294,7 +294,7 @@ def test_the_weight_is_the_solvers(kind, mode):
     down = np.array([0.0, 0.0, -1.0])
     lowest = _Pair(turned(kind, 1.0), (0, 1), H, SapOptions(), {})._touching_point(1, down, 0.0)
     model = turned(kind, 1.0 - lowest[2])  # just touches
-    sim = Simulation(model, H, contact_weight_mode=mode)
+    sim = Stepper(model, H, contact_weight_mode=mode)
     sim.step()
     rows = sim.rows()
     deepest = np.argmin(rows["phi0"])
@@ -311,7 +311,7 @@ def test_the_weight_is_the_solvers(kind, mode):
 @pytest.mark.parametrize("margin", [0.0, 0.01])
 def test_a_ball_rests_at_the_predicted_depth(k, regime, margin):
     model = ball_on_ground(k, margin=margin)
-    sim = Simulation(model, H)
+    sim = Stepper(model, H)
     explanation = explain_contact(model, 1, 0, dt=H, options=sim.solver)
     assert explanation.regime == regime and explanation.contacts == 1
     sim.run(2.0)
@@ -321,7 +321,7 @@ def test_a_ball_rests_at_the_predicted_depth(k, regime, margin):
 @pytest.mark.parametrize("k, regime", [(1e3, "compliant"), (1e6, "near-rigid")])
 def test_a_box_rests_at_the_predicted_depth(k, regime):
     model = box_on_ground(k, mass=2.0)
-    sim = Simulation(model, H)
+    sim = Stepper(model, H)
     explanation = explain_contact(model, "ground_plane", 1, dt=H, options=sim.solver)
     assert explanation.regime == regime and explanation.contacts == 4
     sim.run(2.0)
@@ -333,7 +333,7 @@ def test_a_box_on_a_slope_creeps_at_the_predicted_speed():
     """Half the friction cone is a slope of half the coefficient; gravity along the plane's normal is less there."""
     angle = math.atan(0.25)
     model = box_on_ground(mu=0.5, gap=0.05, half=(0.1, 0.1, 0.02), gravity=tilted(angle))
-    sim = Simulation(model, H)
+    sim = Stepper(model, H)
     explanation = explain_contact(model, 0, 1, dt=H, options=sim.solver)
     assert explanation.gravity == pytest.approx(G * math.cos(angle), rel=1e-6)
     sim.run(1.0)
@@ -345,7 +345,7 @@ def test_a_box_on_a_slope_creeps_at_the_predicted_speed():
 def test_a_sliding_box_floats_at_the_gliding_gap():
     """On a slope of exactly the friction angle it keeps its speed, above the plane by (h + tau) mu v less its depth."""
     model = box_on_ground(mu=0.3, gap=0.05, half=(0.1, 0.1, 0.01), gravity=tilted(math.atan(0.3)))
-    sim = Simulation(model, H)
+    sim = Stepper(model, H)
     explanation = explain_contact(model, 0, 1, dt=H, options=sim.solver)
     sim.set(qd=[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]).run(1.0)
     height = sim.position[0, 2] - 0.01
@@ -361,7 +361,7 @@ def test_a_box_on_a_box_carries_its_own_weight():
     add_box(b, (0.0, 0.0, 0.1), mass=3.0, cfg=material(gap=0.001))
     add_box(b, (0.0, 0.0, 0.3), mass=1.0, cfg=material(gap=0.001))
     model = b.finalize(device="cpu")
-    sim = Simulation(model, H)
+    sim = Stepper(model, H)
     upper, lower = (explain_contact(model, *pair, dt=H, options=sim.solver) for pair in ((2, 1), (1, 2)))
     assert upper.load_mass == lower.load_mass == 1.0
     assert upper.weight == pytest.approx(lower.weight) == pytest.approx(4.0 * (1.0 + 1.0 / 3.0), rel=1e-5)

@@ -1,9 +1,10 @@
-"""The vector snippets of contact stiffness against their plain Warp twins, and against dense matrices."""
+"""Contact stiffness in columns, by native code and by the code of several lanes, against dense matrices."""
 
 import numpy as np
 import pytest
 import warp as wp
 
+from sap_warp.kernels.lanes import lane
 from sap_warp.kernels.launch import solver_kernel
 from sap_warp.kernels.types import FP32, FP64
 from sap_warp.solver.stiffness import SIZE, make_stiffness
@@ -12,9 +13,9 @@ from sap_warp.solver.terms.contact import make_contact_term
 ROWS, BODIES, DOFS = 7, 3, 5
 
 
-def make_kernel(dynamics, types, native):
+def make_kernel(dynamics, types):
     """Body 0 takes the rows of both sides, body 1 some, body 2 none but those of the others; then K S of five dofs."""
-    stiffness = make_stiffness(dynamics, types, native)
+    stiffness = make_stiffness(dynamics, types)
     gather, add_child, multiply = stiffness.gather, stiffness.add_child, stiffness.multiply
     Projection = make_contact_term(types).Projection
     scalar, vec3, column = types.scalar, types.vec3, dynamics.vec3
@@ -31,18 +32,21 @@ def make_kernel(dynamics, types, native):
         K: wp.array(dtype=scalar),
         forces: wp.array(dtype=scalar),
     ):
-        gather(K, 0, rows, 0, 4, projection, normal, r_a, r_b)
-        gather(K, 1, rows, 4, 3, projection, normal, r_a, r_b)
-        gather(K, 2, rows, 7, 0, projection, normal, r_a, r_b)
-        add_child(K, 2, 1)
-        add_child(K, 2, 0)
-        multiply(K, 2, 1, 4, Sw, Sv, forces, 0, wp.static(DOFS))
+        if lane() == 0:
+            gather(K, 0, rows, 0, 4, projection, normal, r_a, r_b)
+            gather(K, 1, rows, 4, 3, projection, normal, r_a, r_b)
+            gather(K, 2, rows, 7, 0, projection, normal, r_a, r_b)
+            add_child(K, 2, 1)
+            add_child(K, 2, 0)
+            multiply(K, 2, 1, 4, Sw, Sv, forces, 0, wp.static(DOFS))
 
     return use_stiffness
 
 
 @pytest.mark.parametrize("types", [FP64, FP32], ids=lambda t: t.name)
-def test_snippets_agree_with_plain_code_and_dense_matrices(types):
+def test_stiffness_is_that_of_dense_matrices(types, monkeypatch):
+    """One lane takes the native functions, a block of four the others."""
+    monkeypatch.setattr(wp.config, "enable_cpu_blocks", True)
     rng = np.random.default_rng(3)
     real = np.float64 if types is FP64 else np.float32
     Projection = make_contact_term(types).Projection
@@ -56,11 +60,11 @@ def test_snippets_agree_with_plain_code_and_dense_matrices(types):
     columns = rng.normal(size=(2, DOFS, 3))
     sides = np.array([1, 0, 1, 1, 0, 1, 0])
     results = []
-    for native in (True, False):
+    for lanes in (1, 4):
         K, forces = wp.zeros(SIZE * BODIES, dtype=types.scalar), wp.zeros(6 * DOFS, dtype=types.scalar)
         wp.launch(
-            make_kernel(FP64, types, native),
-            dim=1,
+            make_kernel(FP64, types),
+            dim=lanes,
             inputs=[
                 wp.array(2 * np.arange(ROWS) + sides, dtype=wp.int32),
                 wp.array(values, dtype=Projection),
@@ -68,7 +72,7 @@ def test_snippets_agree_with_plain_code_and_dense_matrices(types):
                 *(wp.array(part, dtype=wp.vec3d) for part in columns),
             ],
             outputs=[K, forces],
-            block_dim=1,
+            block_dim=lanes,
             device="cpu",
         )
         results.append((K.numpy().reshape(BODIES, 6, 8), forces.numpy().reshape(6, DOFS)))

@@ -16,9 +16,9 @@ from sap_warp.kernels.types import FP32, FP64
 from sap_warp.solver.acceleration import finish_acceleration
 from sap_warp.solver.constraint_rows import make_constraint_kernel
 from sap_warp.solver.constraint_sources import constraint_rows
-from sap_warp.solver.loop_joints import make_pass_kernel
-from sap_warp.solver.terms.bilateral import NEAR_RIGID, make_bilateral_term
-from tests.support.scenes import G, Simulation, add_box, box_inertia, builder, material
+from sap_warp.solver.terms.bilateral import make_bilateral_term
+from sap_warp.solver.terms.near_rigid import NEAR_RIGID
+from tests.support.scenes import G, Stepper, add_box, box_inertia, builder, material
 
 DT = 0.002
 AXIS = newton.ModelBuilder.JointDofConfig
@@ -127,9 +127,9 @@ def poses_after(solver, q, v, h):
     state.joint_qd_order = "sap"
     state.joint_q.assign(q)
     state.joint_qd.assign(v)
-    solver.boundary.read(state, solver.model_control)
-    velocity = wp.array(v, dtype=wp.float64, device="cpu")
-    solver.integrate.write(velocity, solver.world_status, state, h, solver.passage.all_worlds)
+    solver.boundary.begin(state, solver.model_control, solver.all_worlds)
+    solver.contact_solve.velocity.assign(v)
+    solver.boundary.end(state, solver.model_control, h, solver.all_worlds)
     return state.body_q.numpy()
 
 
@@ -170,7 +170,7 @@ def random_state(model, rng):
 def test_rows_of_a_loop_joint_are_derivatives_of_its_violation(kind, ends, rng):
     """J equals the central difference of the violation at any pose, and the number of rows is what the joint takes."""
     model = closed_loop_model(kind, rng, ends)
-    sim = Simulation(model, DT, precision="fp64")
+    sim = Stepper(model, DT, precision="fp64")
     q, v = random_state(model, rng)
     sim.set(q, v)
     sim.step()
@@ -188,7 +188,7 @@ def test_rows_of_a_loop_joint_are_derivatives_of_its_violation(kind, ends, rng):
 def test_a_step_minimizes_the_objective_with_constraints(preset, rng):
     """Without contacts the minimizer is a linear system in A, v* and the rows; the step finds it."""
     model = closed_loop_model("revolute", rng, "hands")
-    sim = Simulation(model, DT, preset=preset, precision="fp64", line_search_variant="exact_root")
+    sim = Stepper(model, DT, preset=preset, precision="fp64", line_search_variant="exact_root")
     q, v = random_state(model, rng)
     sim.set(q, v)
     sim.step()
@@ -245,7 +245,7 @@ def gripper(offset=0.01, scale=-0.5, legacy=False, enabled=True):
 def test_a_mimic_joint_follows(legacy):
     """The follower stays on the line, and the pair accelerates as one coupled mass."""
     offset, scale = 0.01, -0.5
-    sim = Simulation(gripper(offset, scale, legacy), DT)
+    sim = Stepper(gripper(offset, scale, legacy), DT)
     sim.set([0.2, offset + scale * 0.2])
     steps = 100
     sim.step(steps)
@@ -282,7 +282,7 @@ def test_a_mimic_joint_moves_like_drakes_coupler(h):
     plant.SetVelocities(context, v)
     simulator = Simulator(plant, context)
     simulator.AdvanceTo(h)
-    sim = Simulation(gripper(offset, scale), h, preset="drake", precision="fp64")
+    sim = Stepper(gripper(offset, scale), h, preset="drake", precision="fp64")
     sim.set(q, v)
     sim.step()
     np.testing.assert_allclose(sim.qd, plant.GetVelocities(simulator.get_context()), rtol=0, atol=1e-12)
@@ -290,7 +290,7 @@ def test_a_mimic_joint_moves_like_drakes_coupler(h):
 
 def test_a_violated_mimic_joint_is_pulled_back_steadily():
     """Half of a violation is left after each step: relaxation with tau = h, without overshoot."""
-    sim = Simulation(gripper(0.0, 1.0), DT, position_integration="sap_euler")
+    sim = Stepper(gripper(0.0, 1.0), DT, position_integration="sap_euler")
     sim.set([0.0, 0.01])
     errors = []
     for _ in range(6):
@@ -302,7 +302,7 @@ def test_a_violated_mimic_joint_is_pulled_back_steadily():
 def test_a_disabled_mimic_constraint_does_nothing_until_enabled():
     """The flag acts at the next step after notification."""
     model = gripper(0.0, -1.0, legacy=True, enabled=False)
-    sim = Simulation(model, DT).step()
+    sim = Stepper(model, DT).step()
     np.testing.assert_allclose(sim.qd, -G * DT, rtol=1e-5)
     model.constraint_mimic_enabled.assign([True])
     sim.solver.notify_model_changed(newton.ModelFlags.CONSTRAINT_PROPERTIES)
@@ -313,7 +313,7 @@ def test_a_disabled_mimic_constraint_does_nothing_until_enabled():
 def test_new_coefficients_act_after_notification():
     """A changed offset moves the follower."""
     model = gripper(0.0, 1.0)
-    sim = Simulation(model, DT).step(3)
+    sim = Stepper(model, DT).step(3)
     model.joint_mimic_coeffs.assign(np.array([[0.0, 1.0], [0.02, 1.0]], np.float32))
     sim.solver.notify_model_changed(newton.ModelFlags.CONSTRAINT_PROPERTIES)
     sim.step(60)
@@ -324,7 +324,7 @@ def test_a_mimic_joint_added_later_is_found():
     """A new relationship changes which dofs are coupled; the solver rebuilds itself and keeps its clock."""
     model = gripper(0.0, 1.0)
     model.joint_mimic_joint.assign([-1, -1])
-    sim = Simulation(model, DT).step(3)
+    sim = Stepper(model, DT).step(3)
     assert sim.solver.constraints.count == 0
     model.joint_mimic_joint.assign([-1, 0])
     sim.solver.notify_model_changed(newton.ModelFlags.CONSTRAINT_PROPERTIES)
@@ -340,7 +340,7 @@ def test_a_follower_of_a_kinematic_joint_is_driven_by_it():
     joints = [b.add_joint_prismatic(-1, f, axis=newton.Axis.Z) for f in (leader, follower)]
     b.add_articulation(joints)
     b.set_joint_mimic(joints[1], joints[0], coeffs=(0.0, 2.0))
-    sim = Simulation(b.finalize(device="cpu"), DT)
+    sim = Stepper(b.finalize(device="cpu"), DT)
     sim.set(qd=[0.3, 0.0])
     sim.step()
     np.testing.assert_allclose(sim.qd, [0.3, 0.6], rtol=1e-3)
@@ -386,7 +386,7 @@ def test_equality_constraints_move_like_in_mujoco(name, convert):
     data.qpos[:], data.qvel[:] = start, rate
     dt, steps = 0.001, 300
     model = from_mjcf(text, convert)
-    sim = Simulation(model, dt, precision="fp64")
+    sim = Stepper(model, dt, precision="fp64")
     q, qd = sim.q, sim.qd  # a converted constraint has coordinates of its own behind these
     q[:3], qd[:3] = start, rate
     sim.set(q, qd)
@@ -412,7 +412,7 @@ def test_constraints_of_replicated_worlds_are_each_worlds_own(name, convert):
     single.add_mjcf(text, convert_mjc_equality_constraints=convert)
     copies = newton.ModelBuilder()
     copies.replicate(single, 3)
-    alone, together = (Simulation(b.finalize(device="cpu"), DT) for b in (single, copies))
+    alone, together = (Stepper(b.finalize(device="cpu"), DT) for b in (single, copies))
     alone.step(50)
     together.step(50)
     assert together.solver.constraints.count == 3 * alone.solver.constraints.count
@@ -444,7 +444,7 @@ def four_bar():
 
 def test_a_four_bar_swings_with_the_period_of_its_one_dof():
     """The closed parallelogram is a pendulum: T = 2 pi sqrt(I / (m g l)) for small swings, and energy is kept."""
-    sim = Simulation(four_bar(), 0.001, preset="drake")
+    sim = Stepper(four_bar(), 0.001, preset="drake")
     sim.set([0.05, -0.05, 0.05, 0.0])
     track = sim.run(3.0, observe=lambda s: s.q[0])
     crossings = np.flatnonzero(np.diff(np.sign(track)))
@@ -458,7 +458,7 @@ def test_a_four_bar_swings_with_the_period_of_its_one_dof():
 def test_a_disabled_loop_joint_lets_go_and_holds_again():
     """joint_enabled of a loop joint acts after notification."""
     model = four_bar()
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     sim.set([0.3, -0.3, 0.3, 0.0])
     sim.step(5)
     assert sim.qd[0] == pytest.approx(sim.qd[2], rel=1e-4)
@@ -470,7 +470,7 @@ def test_a_disabled_loop_joint_lets_go_and_holds_again():
 
 def test_loop_coordinates_pass_through_and_reset():
     """A loop joint's own coordinates keep what the state says, and a reset restores the model's."""
-    sim = Simulation(four_bar(), DT)
+    sim = Stepper(four_bar(), DT)
     out = sim.model.state()
     sim.set([0.1, -0.1, 0.1, 0.7], [0.0, 0.0, 0.0, 0.2])
     sim.solver.step(sim.state, out, None, None, DT)
@@ -485,7 +485,7 @@ def test_constraints_hold_while_contacts_push():
     b.add_ground_plane(cfg=material())
     first, second = add_box(b, (0.0, 0.0, 0.1)), add_box(b, (0.3, 0.0, 0.1), mass=3.0)
     b.add_joint_fixed(first, second, parent_xform=wp.transform((0.3, 0.0, 0.0)))
-    sim = Simulation(b.finalize(device="cpu"), DT).step(300)
+    sim = Stepper(b.finalize(device="cpu"), DT).step(300)
     assert np.abs(sim.qd).max() < 1e-3
     np.testing.assert_allclose(sim.position[1] - sim.position[0], [0.3, 0.0, 0.0], atol=1e-5)
     assert sim.solver.last_converged
@@ -499,8 +499,8 @@ def test_worlds_with_and_without_constraints_do_not_disturb_each_other(rng):
     together = builder()
     for part in parts:
         together.add_world(part())
-    sim = Simulation(together.finalize(device="cpu"), DT).step(30)
-    alone = np.concatenate([Simulation(part().finalize(device="cpu"), DT).step(30).q for part in parts])
+    sim = Stepper(together.finalize(device="cpu"), DT).step(30)
+    alone = np.concatenate([Stepper(part().finalize(device="cpu"), DT).step(30).q for part in parts])
     np.testing.assert_array_equal(sim.q, alone)
 
 
@@ -555,7 +555,7 @@ def test_lanes_share_the_work_without_changing_the_result(cpu_blocks):
     model = everything_at_once()
     results = []
     for block_dim in (1, 4):
-        sim = Simulation(model, DT, block_dim=block_dim, line_search_variant="exact_root")
+        sim = Stepper(model, DT, block_dim=block_dim, line_search_variant="exact_root")
         sim.step(5)
         assert sim.solver.last_converged and sim.solver.last_contact_count > 0
         results.append(np.concatenate([sim.q, sim.qd]))
@@ -567,7 +567,6 @@ def test_the_kernels_compile_for_cuda(tmp_path):
     """NVRTC builds what only models with constraints launch."""
     kernels = {
         "rows": make_constraint_kernel(FP32, FP32, FP64),
-        "pass": make_pass_kernel(FP32),
         "acceleration": finish_acceleration,
     }
     for name, kernel in kernels.items():

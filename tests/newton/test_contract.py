@@ -11,7 +11,7 @@ from newton.actuators import ClampingMaxEffort, DrivePD
 from newton.sensors import SensorContact, SensorFrameTransform, SensorIMU
 
 from sap_warp import SolverSAP
-from tests.support.scenes import G, Simulation, add_box, box_inertia, box_on_ground, builder, material, one_joint
+from tests.support.scenes import G, Stepper, add_box, box_inertia, box_on_ground, builder, material, one_joint
 
 DT = 0.002
 FLAGS = newton.ModelFlags
@@ -41,7 +41,7 @@ def velocity_after(sim, steps=1):
 
 def slider(**dof):
     """A mass of 2 kg on a vertical slider."""
-    return Simulation(one_joint(mass=2.0, **dof), DT, line_search_variant="exact_root")
+    return Stepper(one_joint(mass=2.0, **dof), DT, line_search_variant="exact_root")
 
 
 def change_gravity(model):
@@ -148,7 +148,7 @@ def test_effort_limit_and_mode_act_at_the_next_step():
 
 def test_centre_of_mass_and_joint_frames_act_at_the_next_step():
     """A pendulum at rest below its pivot starts to fall when its centre of mass or its joint frame moves."""
-    sim = Simulation(one_joint("revolute", com=(0.0, 0.0, -0.5)), DT)
+    sim = Stepper(one_joint("revolute", com=(0.0, 0.0, -0.5)), DT)
     assert velocity_after(sim) == pytest.approx(0.0, abs=1e-9)
     assign(sim.model.body_com, (0.5, 0.0, 0.0))
     sim.solver.notify_model_changed(FLAGS.BODY_INERTIAL_PROPERTIES)
@@ -161,7 +161,7 @@ def test_centre_of_mass_and_joint_frames_act_at_the_next_step():
 
 def test_shape_materials_act_at_the_next_step():
     """A sliding box is not slowed down once its friction is gone."""
-    sim = Simulation(box_on_ground(gap=0.01), DT)
+    sim = Stepper(box_on_ground(gap=0.01), DT)
     sim.step(200)
 
     def slowed():
@@ -178,7 +178,7 @@ def test_shape_materials_act_at_the_next_step():
 def test_a_new_rest_length_acts_at_the_next_step():
     """The reference of a passive spring is read afresh."""
     model = spring_from_mjcf()
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     sim.step()
     before = sim.qd[0]
     assign(model.mujoco.dof_springref, 1.0)
@@ -222,7 +222,7 @@ def test_contact_sensor_weighs_a_box():
     """Newton's contact sensor reads the weight of a resting box from our observables."""
     model = box_with_site()
     sensor = SensorContact(model, sensing_bodies="crate", request_contact_attributes=False)
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     seen = sim.solver.observables(sensor.solver_observable_kinds, contacts=sim.contacts)
     for _ in range(200):
         sim.pipeline.collide(sim.state, sim.contacts)
@@ -235,7 +235,7 @@ def test_imu_feels_weight_at_rest_and_nothing_in_free_fall():
     """The accelerometer reads g on the ground and zero while falling; the gyroscope the spin."""
     model = box_with_site()
     imu = SensorIMU(model, sites="imu", request_state_attributes=False)
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     seen = sim.solver.observables(imu.solver_observable_kinds)
     sim.step(200)
     sim.pipeline.collide(sim.state, sim.contacts)
@@ -267,7 +267,7 @@ def test_frame_transform_sensor_reads_our_states():
     """Site poses follow body_q of a state that we stepped."""
     model = box_with_site()
     sensor = SensorFrameTransform(model, shapes="imu", reference_sites="base")
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     sim.set([0.5, 0.0, 2.0, 0, 0, 0, 1], [1.0, 0, 0, 0, 0, 0])
     sim.solver.step(sim.state, sim.state, None, None, DT)
     sensor.update(sim.state)
@@ -459,7 +459,7 @@ def spring_from_mjcf(**values):
 def test_passive_springs_move_like_in_mujoco(ref):
     """A damped mass on a spring with rest length and reference follows MuJoCo's."""
     model = spring_from_mjcf(ref=ref)
-    sim = Simulation(model, DT, precision="fp64", preset="drake")
+    sim = Stepper(model, DT, precision="fp64", preset="drake")
     reference = mujoco.MjModel.from_xml_string(SPRING.format(dt=DT, k=80.0, rest=0.1, ref=ref, damping=1.0))
     data = mujoco.MjData(reference)
     track, other = [], []
@@ -474,7 +474,7 @@ def test_passive_springs_move_like_in_mujoco(ref):
 
 def test_a_spring_stiffer_than_the_step_stays_stable():
     """Implicit springs rest where force and weight balance, however stiff they are."""
-    sim = Simulation(spring_from_mjcf(k=1e9, rest=0.0), 0.01).step(50)
+    sim = Stepper(spring_from_mjcf(k=1e9, rest=0.0), 0.01).step(50)
     assert abs(sim.q[0]) < 1e-6 and abs(sim.qd[0]) < 1e-5
 
 
@@ -491,7 +491,7 @@ def test_a_moving_mesh_surface_carries_a_box():
     model = b.finalize(device="cpu")
     velocity = np.array([0.3, -0.1, 5.0])
     mesh.mesh.velocities.fill_(wp.vec3(*velocity))  # the part along the normal must not matter
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     sim.step(300)
     np.testing.assert_allclose(sim.qd[:3], [*velocity[:2], 0.0], atol=2e-3)
 
@@ -506,6 +506,6 @@ def test_a_box_rests_on_the_ground_whichever_axis_is_up(up):
     b.add_ground_plane()
     body = b.add_body(xform=wp.transform(wp.vec3(*(0.12 * direction))))
     b.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
-    sim = Simulation(b.finalize(device="cpu"), DT).step(400)
+    sim = Stepper(b.finalize(device="cpu"), DT).step(400)
     np.testing.assert_allclose(sim.position[0], 0.1 * direction, atol=2e-3)
     assert np.abs(sim.qd).max() < 1e-3

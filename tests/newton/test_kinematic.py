@@ -7,7 +7,7 @@ import warp as wp
 
 from sap_warp import SolverSAP
 from sap_warp.solver.support import UnsupportedModelError
-from tests.support.scenes import TAU, G, Simulation, add_box, box_inertia, builder, material
+from tests.support.scenes import TAU, G, Stepper, add_box, box_inertia, builder, material
 
 MU = 0.5
 DT = 0.002
@@ -39,7 +39,7 @@ def box_on_platform(joint="free", position=(0.0, 0.0, 0.1), **kwargs):
 def test_a_kinematic_joint_passes_through_bit_by_bit():
     """Position and velocity of a kinematic joint come out as they went in, whatever pushes it."""
     model = box_on_platform()
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     q, qd = sim.q.astype(np.float32), sim.qd.astype(np.float32)
     qd[:6] = [0.1, -0.2, 0.3, 0.4, 0.5, -0.6]
     sim.set(q, qd)
@@ -53,7 +53,7 @@ def test_a_kinematic_joint_passes_through_bit_by_bit():
 @pytest.mark.parametrize("joint", ["free", "slider"])
 def test_a_moving_platform_carries_a_box(joint):
     """The box speeds up with mu g while it slides and then moves with the platform, which does not slow down."""
-    sim = Simulation(box_on_platform(joint), DT)
+    sim = Stepper(box_on_platform(joint), DT)
     sim.step(300)  # settle
     qd = sim.qd
     qd[0] = speed = 1.0
@@ -68,7 +68,7 @@ def test_a_moving_platform_carries_a_box(joint):
 def test_a_lift_raises_a_box_with_its_weight():
     """On a platform that rises steadily the box rises alike, pressed on by its weight alone."""
     model = box_on_platform()
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     speed = 0.3
     q, qd = sim.q, sim.qd
     qd[2] = speed
@@ -87,7 +87,7 @@ def test_a_lift_raises_a_box_with_its_weight():
 def test_a_turntable_drags_a_box_with_the_speed_below_it():
     """A box that sticks to a turning table moves with w x r and turns with it."""
     model = box_on_platform("turntable", position=(0.3, 0.0, 0.1))
-    sim = Simulation(model, DT)
+    sim = Stepper(model, DT)
     sim.step(300)
     speed = 0.5
     qd = sim.qd
@@ -124,7 +124,7 @@ def test_a_kinematic_root_is_the_limit_of_a_heavy_one():
     """Velocities of the links carried by a moving kinematic root equal those on a root of immense inertia."""
     velocities = []
     for kinematic, armature in ((True, 0.0), (False, 1e12)):
-        sim = Simulation(carried_chain(kinematic, armature), DT, preset="drake", precision="fp64")
+        sim = Stepper(carried_chain(kinematic, armature), DT, preset="drake", precision="fp64")
         q, qd = sim.q, sim.qd
         q[:3], qd[:] = [0.1, 0.4, -0.3], [0.7, 1.5, -0.4, 0.3, -0.8, 0.5]
         sim.set(q, qd)
@@ -146,7 +146,7 @@ def test_a_contact_below_a_kinematic_root_feels_the_root():
             b.add_joint_prismatic(root, foot, axis=newton.Axis.Z, parent_xform=wp.transform((0.0, 0.0, -0.9))),
         ]
     )
-    sim = Simulation(b.finalize(device="cpu"), DT)
+    sim = Stepper(b.finalize(device="cpu"), DT)
     sim.step(300)
     sim.set(qd=[0.4, 0.0])
     sim.step(50)
@@ -166,7 +166,7 @@ def test_a_shared_kinematic_body_serves_all_worlds():
         if i == 1:
             add_box(world, (0.0, 3.0, 0.1), cfg=material(mu=MU, gap=0.02))
         b.add_world(world)
-    sim = Simulation(b.finalize(device="cpu"), DT)
+    sim = Stepper(b.finalize(device="cpu"), DT)
     qd = sim.qd
     qd[0] = speed = 0.2
     sim.step(200)
@@ -186,7 +186,7 @@ def test_a_massless_kinematic_body_is_fine():
     add_box(b, (0.0, 0.0, 0.1))
     model = b.finalize(device="cpu")
     model.body_mass.assign(np.array([0.0, 1.0], np.float32))
-    sim = Simulation(model, DT).step(20)
+    sim = Stepper(model, DT).step(20)
     assert sim.solver.last_converged
     assert np.isfinite(sim.q).all()
 
@@ -196,7 +196,7 @@ def test_becoming_dynamic_takes_effect_after_notification():
     b = builder()
     body = b.add_body(mass=1.0, inertia=UNIT, is_kinematic=True)
     model = b.finalize(device="cpu")
-    sim = Simulation(model, DT).step(5)
+    sim = Stepper(model, DT).step(5)
     assert sim.position[body, 2] == 0.0
     model.body_flags.assign([int(newton.BodyFlags.DYNAMIC)])
     sim.solver.notify_model_changed(newton.ModelFlags.BODY_PROPERTIES)
@@ -227,7 +227,7 @@ def test_two_kinematic_bodies_may_overlap():
     add_platform(b)
     add_platform(b, z=-0.05)
     add_box(b, (0.0, 0.0, 0.5))
-    sim = Simulation(b.finalize(device="cpu"), DT).step(2)
+    sim = Stepper(b.finalize(device="cpu"), DT).step(2)
     assert sim.solver.last_contact_count == 0 and sim.solver.last_converged
 
 
@@ -255,7 +255,7 @@ def test_collapsing_fixed_joints_does_not_change_the_motion():
         b = arm_with_fixed_links()
         if collapse:
             b.collapse_fixed_joints()
-        sim = Simulation(b.finalize(device="cpu"), DT, precision="fp64")
+        sim = Stepper(b.finalize(device="cpu"), DT, precision="fp64")
         assert sim.model.body_count == (2 if collapse else 4)
         sim.set([0.5, -0.8], [1.0, 2.0])
         sim.step(100)
@@ -284,9 +284,9 @@ def test_worlds_of_any_kind_stand_side_by_side():
     together = builder()
     for part in parts:
         together.add_world(part())
-    sim = Simulation(together.finalize(device="cpu"), DT, contact_max=256)
+    sim = Stepper(together.finalize(device="cpu"), DT, contact_max=256)
     sim.step(100)
-    alone = np.concatenate([Simulation(part().finalize(device="cpu"), DT).step(100).q for part in parts])
+    alone = np.concatenate([Stepper(part().finalize(device="cpu"), DT).step(100).q for part in parts])
     np.testing.assert_array_equal(sim.q, alone)
 
 
@@ -295,7 +295,7 @@ def test_penetration_on_a_rising_platform_matches_rest():
     depths = []
     for speed in (0.0, 0.5):
         model = box_on_platform()
-        sim = Simulation(model, DT)
+        sim = Stepper(model, DT)
         q0, qd = sim.q, sim.qd
         qd[2] = speed
         qd[8] = speed

@@ -13,7 +13,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SolverSAP
-from tests.support.scenes import Simulation, box_inertia, builder
+from tests.support.scenes import Stepper, box_inertia, builder
 
 SECONDS = 0.2
 SEED = 6
@@ -146,7 +146,7 @@ def test_ours_converges_to_mujocos_fourth_order_solution(kind, report):
     model = b.finalize(device="cpu")
     errors = []
     for h in (0.002, 0.0005):
-        sim = Simulation(model, h, precision="fp64")
+        sim = Stepper(model, h, precision="fp64")
         qd = rate.copy()
         if kind == "free":  # MuJoCo: velocity of the origin in W, spin in the body; Newton: of the centre of mass, in W
             qd[:3] += np.cross(rate[3:6], model.body_com.numpy()[0])

@@ -10,7 +10,7 @@ import pytest
 import warp as wp
 
 from tests.support.oracle import DenseWorld, OracleOptions, contacts_from_newton
-from tests.support.scenes import TAU, G, Simulation, add_ball, add_box, box_on_ground, builder, material, tilt, tilted
+from tests.support.scenes import TAU, G, Stepper, add_ball, add_box, box_on_ground, builder, material, tilt, tilted
 
 H = 0.005
 PRESETS = ("approx32", "approx64", "drake")
@@ -24,7 +24,7 @@ TIGHT = {"optimality_rel_tol": 1e-12, "cost_abs_tol": 0.0, "cost_rel_tol": 0.0, 
 @pytest.mark.parametrize("k", [1e3, 1e6])
 def test_box_rests_at_the_depth_of_the_contact_law(preset, k, report):
     """phi0 = -(m g h / 4) R_n (h + tau): m g / (4 k) if soft, the near-rigid depth if stiff."""
-    sim = Simulation(box_on_ground(k, mass=2.0), H, preset)
+    sim = Stepper(box_on_ground(k, mass=2.0), H, preset)
     sim.run(3.0)
     rows = sim.rows()
     assert len(rows["phi0"]) == 4
@@ -46,7 +46,7 @@ def test_materials_of_a_pair_reach_the_contact_rows():
     b.add_ground_plane(cfg=newton.ModelBuilder.ShapeConfig(ke=3e3, mu=0.9, gap=0.0))
     add_box(b, (0.0, 0.0, 0.0999), cfg=newton.ModelBuilder.ShapeConfig(ke=1e3, mu=0.3, gap=0.0, density=0.0))
     model = b.finalize(device="cpu")
-    sim = Simulation(model, H, contact_tau_d=0.03)
+    sim = Stepper(model, H, contact_tau_d=0.03)
     sim.solver.sap_model.shape_material_tau.assign(np.array([-1.0, 0.05], dtype=np.float32))
     sim.step()
     rows = sim.rows()
@@ -63,7 +63,7 @@ def test_one_frictionless_shape_makes_the_pair_frictionless(mus):
     b = builder()
     b.add_ground_plane(cfg=newton.ModelBuilder.ShapeConfig(ke=1e5, mu=mus[0], gap=0.0))
     add_box(b, (0.0, 0.0, 0.0999), cfg=newton.ModelBuilder.ShapeConfig(ke=1e5, mu=mus[1], gap=0.0, density=0.0))
-    sim = Simulation(b.finalize(device="cpu"), H)
+    sim = Stepper(b.finalize(device="cpu"), H)
     sim.set(qd=[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]).step()
     assert (sim.rows()["mu"] == 0.0).all()
     assert abs(sim.velocity[3] - 1.0) < 1e-12
@@ -79,7 +79,7 @@ def test_ten_boxes_stand_for_ten_seconds(preset, report):
     for i in range(10):
         x, y = rng.uniform(-0.01, 0.01, 2)  # up to 5 % of an edge off the axis
         add_box(b, (x, y, 0.1 + 0.2005 * i), cfg=material(mu=0.5, gap=0.001))
-    sim = Simulation(b.finalize(device="cpu"), H, preset, contact_max=256)
+    sim = Stepper(b.finalize(device="cpu"), H, preset, contact_max=256)
     built = sim.position
     flags = lambda s: [s.solver.last_truncated_contact_count, int(s.solver.status.max())]  # noqa: E731
     assert (sim.run(1.0, every=20, observe=flags) == 0).all(), "truncated contacts or a failed solve"
@@ -110,7 +110,7 @@ def test_heavy_box_does_not_sink_through_a_light_one(preset, report):
     b.add_ground_plane(cfg=material(gap=0.001))
     add_box(b, (0.0, 0.0, 0.2), mass=1.0, half=0.2, cfg=material(gap=0.001))
     add_box(b, (0.0, 0.0, 0.6), mass=1000.0, half=0.2, cfg=material(gap=0.001))
-    sim = Simulation(b.finalize(device="cpu"), H, preset)
+    sim = Stepper(b.finalize(device="cpu"), H, preset)
     lowest = sim.run(5.0, observe=lambda s: s.position[:, 2])
     rows = sim.rows()
     ground = np.minimum(rows["body_a"], rows["body_b"]) < 0
@@ -135,7 +135,7 @@ def on_slope(fraction, preset, mu=0.5, gap=0.05, **options):
     """A flat box on a slope whose tangent is ``fraction`` times mu."""
     angle = np.arctan(mu * fraction)
     model = box_on_ground(mu=mu, gap=gap, half=(0.1, 0.1, 0.02), gravity=tilted(angle))
-    return Simulation(model, H, preset, **options), angle
+    return Stepper(model, H, preset, **options), angle
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -192,7 +192,7 @@ def test_sliding_impulse_lies_on_the_friction_cone(preset):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_frictionless_sliding_keeps_its_speed(preset):
     """mu = 0: two seconds of sliding change neither speed nor heading."""
-    sim = Simulation(box_on_ground(mu=0.0, gap=0.01), H, preset)
+    sim = Stepper(box_on_ground(mu=0.0, gap=0.01), H, preset)
     sim.set(qd=[2.0, -1.0, 0.0, 0.0, 0.0, 0.0]).run(2.0)
     np.testing.assert_allclose(sim.qd[:2], [2.0, -1.0], rtol=1e-6)
     assert np.abs(sim.qd[2:]).max() < 1e-4
@@ -208,7 +208,7 @@ def test_sliding_ball_ends_rolling_at_five_sevenths(preset, tolerance, report):
     b = builder()
     b.add_ground_plane(cfg=material(mu=0.3))
     add_ball(b, (0.0, 0.0, 0.101), radius=0.1, cfg=material(mu=0.3))
-    sim = Simulation(b.finalize(device="cpu"), 0.001, preset)
+    sim = Stepper(b.finalize(device="cpu"), 0.001, preset)
     sim.set(qd=[2.0, 0.0, 0.0, 0.0, 0.0, 0.0]).run(1.5)
     speed, spin = sim.qd[0], sim.qd[4]
     report(ratio=float(speed / 2.0), expected=5.0 / 7.0, slip=float(speed - 0.1 * spin))
@@ -226,7 +226,7 @@ def colliding_boxes(preset):
     b = builder(gravity=(0.0, 0.0, 0.0))
     add_box(b, (0.0, 0.0, 0.0), mass=1.0, half=(0.1, 0.15, 0.2), cfg=material(mu=0.6, gap=0.01))
     add_box(b, (0.05, -0.04, 0.299), mass=3.0, half=0.1, cfg=material(mu=0.6, gap=0.01))
-    sim = Simulation(b.finalize(device="cpu"), H, preset, **TIGHT)
+    sim = Stepper(b.finalize(device="cpu"), H, preset, **TIGHT)
     sim.set(qd=[0.3, -0.2, 1.0, 0.5, -1.0, 2.0, -0.4, 0.6, -0.5, -1.5, 0.5, 0.3])
     return sim
 

@@ -15,7 +15,7 @@ import pytest
 import warp as wp
 
 from sap_warp.conventions import convert_quaternion
-from tests.support.scenes import Simulation
+from tests.support.scenes import Stepper
 
 H = 0.001
 GRAVITY = (0.5, -1.25, -9.8125)
@@ -169,7 +169,7 @@ class Mechanism:
     # SAP Warp
 
     def simulation(self, dt=H, preset="approx64", **options):
-        sim = Simulation(self.model, dt, preset, precision="fp64", **options)
+        sim = Stepper(self.model, dt, preset, precision="fp64", **options)
         sim.state.joint_qd_order = "sap"
         sim.control.joint_f_order = "sap"
         sim.set(self.q, self.v)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from tests.support.scenes import G, Simulation, builder, one_joint
+from tests.support.scenes import G, Stepper, builder, one_joint
 
 H = 0.002
 MODE = newton.JointTargetMode
@@ -28,7 +28,7 @@ EXACT = {
 
 def pendulum(position_integration):
     """A compound pendulum 0.5 m below a hinge, released at 60 degrees; returns the simulation and its energy."""
-    sim = Simulation(one_joint("revolute", com=(0.0, 0.0, -0.5)), H, position_integration=position_integration, **STEP)
+    sim = Stepper(one_joint("revolute", com=(0.0, 0.0, -0.5)), H, position_integration=position_integration, **STEP)
     sim.set(q=[np.pi / 3.0])
     m = 0.5 + 2.0 * 0.25
 
@@ -75,7 +75,7 @@ def test_position_drive_rests_where_it_balances_the_load(kind):
     """The steady error of a position drive is load / kp."""
     drive = {"actuator_mode": MODE.POSITION, "target_ke": 500.0, "target_kd": 60.0, "target_pos": 0.125}
     com = (0.5, 0.0, 0.0) if kind == "revolute" else (0.0, 0.0, 0.0)
-    sim = Simulation(one_joint(kind, com=com, **drive), H, **EXACT)
+    sim = Stepper(one_joint(kind, com=com, **drive), H, **EXACT)
     sim.run(4.0)
     load = -2.0 * G if kind == "prismatic" else 2.0 * G * 0.5 * np.cos(sim.q[0])  # about +y, a com at +x falls to +q
     assert sim.q[0] - 0.125 == pytest.approx(load / 500.0, rel=1e-6)
@@ -91,7 +91,7 @@ def test_drive_saturates_at_its_effort_limit():
         "target_pos": 1.0,
         "effort_limit": 12.0,
     }
-    sim = Simulation(one_joint(**drive), H, **EXACT)
+    sim = Stepper(one_joint(**drive), H, **EXACT)
     sim.step(100)
     assert sim.qd[0] == pytest.approx(100 * H * (12.0 / 2.0 - G), rel=1e-9)
 
@@ -105,7 +105,7 @@ def test_velocity_drive_tracks_its_target():
         "target_vel": 0.75,
         "target_pos": 9.0,
     }
-    sim = Simulation(one_joint(**drive), H, **EXACT)
+    sim = Stepper(one_joint(**drive), H, **EXACT)
     sim.run(1.0)
     assert sim.qd[0] == pytest.approx(0.75 - 2.0 * G / 200.0, rel=1e-6)
 
@@ -113,7 +113,7 @@ def test_velocity_drive_tracks_its_target():
 def test_position_velocity_drive_follows_a_moving_target():
     """With both targets moving together, the lag is the load / kp alone."""
     drive = {"actuator_mode": MODE.POSITION_VELOCITY, "target_ke": 1e3, "target_kd": 100.0, "target_vel": 0.5}
-    sim = Simulation(one_joint(gravity=(0.0, 0.0, 0.0), **drive), H, position_integration="sap_euler", **EXACT)
+    sim = Stepper(one_joint(gravity=(0.0, 0.0, 0.0), **drive), H, position_integration="sap_euler", **EXACT)
     sim.control.joint_f.fill_(-8.0)
     for i in range(1500):
         # an implicit drive meets its target at the end of the step: error = target - q0 - h v
@@ -127,7 +127,7 @@ def test_position_velocity_drive_follows_a_moving_target():
 def test_effort_mode_applies_joint_act_within_the_limit(command, torque):
     """EFFORT ignores gains and targets: joint_act, clamped, is the torque."""
     drive = {"actuator_mode": MODE.EFFORT, "target_ke": 1e4, "target_kd": 1e3, "effort_limit": 20.0, "target_pos": 5.0}
-    sim = Simulation(one_joint("revolute", gravity=(0.0, 0.0, 0.0), **drive), H, **EXACT)
+    sim = Stepper(one_joint("revolute", gravity=(0.0, 0.0, 0.0), **drive), H, **EXACT)
     sim.control.joint_act.fill_(command)
     sim.step()
     assert sim.qd[0] == pytest.approx(H * torque / 0.5, rel=1e-12)
@@ -135,7 +135,7 @@ def test_effort_mode_applies_joint_act_within_the_limit(command, torque):
 
 def test_mode_none_ignores_gains_targets_and_joint_act():
     """A joint without a drive falls freely whatever its gains are."""
-    sim = Simulation(one_joint(actuator_mode=MODE.NONE, target_ke=1e5, target_kd=1e5, target_pos=1.0), H, **EXACT)
+    sim = Stepper(one_joint(actuator_mode=MODE.NONE, target_ke=1e5, target_kd=1e5, target_pos=1.0), H, **EXACT)
     sim.control.joint_act.fill_(100.0)
     sim.step()
     assert sim.qd[0] == pytest.approx(-G * H, rel=1e-12)
@@ -144,7 +144,7 @@ def test_mode_none_ignores_gains_targets_and_joint_act():
 def test_very_stiff_drive_is_capped_and_stable():
     """Gains beyond the near-rigid cap are scaled: 1/(h (h kp + kd)) = 0.1^2/(4 pi^2 A); the drive stays stable."""
     kp = 1e12
-    sim = Simulation(one_joint(actuator_mode=MODE.POSITION, target_ke=kp, target_kd=0.0, target_pos=0.25), H, **EXACT)
+    sim = Stepper(one_joint(actuator_mode=MODE.POSITION, target_ke=kp, target_kd=0.0, target_pos=0.25), H, **EXACT)
     sim.run(2.0)
     capped = 2.0 / (NEAR_RIGID * H * H)
     assert capped < kp
@@ -160,7 +160,7 @@ def test_joint_limit_holds_against_gravity(ke, side):
     """A body that falls onto a limit rests at the depth (m g h) R (h + tau) below it."""
     sign = 1.0 if side == "lower" else -1.0
     limits = {"limit_lower": -0.5, "limit_upper": 0.5, "limit_ke": ke, "limit_kd": 0.01 * ke}
-    sim = Simulation(one_joint(gravity=(0.0, 0.0, -sign * G), **limits), H, **EXACT)
+    sim = Stepper(one_joint(gravity=(0.0, 0.0, -sign * G), **limits), H, **EXACT)
     depth = sim.run(3.0, observe=lambda s: -sign * s.q[0] - 0.5)
     tau = float(np.float32(0.01 * ke)) / ke
     R = max(NEAR_RIGID / 2.0, 1.0 / (H * ke * (H + tau)))
@@ -173,10 +173,10 @@ def test_joint_limit_holds_against_gravity(ke, side):
 def test_joint_friction_holds_below_and_slips_above_its_magnitude():
     """Held, the joint creeps with R_f h load; above, it accelerates with the difference."""
     load, friction, m = 2.0 * G, 30.0, 2.0
-    held = Simulation(one_joint(friction=friction), H, **EXACT)
+    held = Stepper(one_joint(friction=friction), H, **EXACT)
     held.run(1.0)
     assert held.qd[0] == pytest.approx(-1e-3 / m * H * load, rel=1e-6)
-    slips = Simulation(one_joint(friction=5.0), H, **EXACT)
+    slips = Stepper(one_joint(friction=5.0), H, **EXACT)
     slips.step(100)
     first = 1e-3 / m * H * 5.0  # within this speed friction has not built up: a fraction of one step's change
     assert slips.qd[0] == pytest.approx(-100 * H * (load - 5.0) / m, abs=2.0 * first)
@@ -185,7 +185,7 @@ def test_joint_friction_holds_below_and_slips_above_its_magnitude():
 @pytest.mark.parametrize("mode", ["enforce", "ignore"])
 def test_velocity_limit_acts_or_is_left_out(mode):
     """Falling stops accelerating at the limit, up to the near-rigid excess m g h R; 'ignore' leaves free fall."""
-    sim = Simulation(one_joint(velocity_limit=0.5), H, velocity_limit_mode=mode, **EXACT)
+    sim = Stepper(one_joint(velocity_limit=0.5), H, velocity_limit_mode=mode, **EXACT)
     sim.step(200)
     expected = 0.5 + 2.0 * G * H * NEAR_RIGID / 2.0 if mode == "enforce" else 200 * H * G
     assert -sim.qd[0] == pytest.approx(expected, rel=1e-9)
@@ -204,7 +204,7 @@ def on_distance_joint(position, lower, upper):
         parent_xform=wp.transform(wp.vec3(0.0, 0.0, 2.0)), child_xform=wp.transform(wp.vec3(0.125, 0.0, 0.0)),
     )  # fmt: skip
     b.add_articulation([joint])
-    sim = Simulation(b.finalize(device="cpu"), H, **EXACT)
+    sim = Stepper(b.finalize(device="cpu"), H, **EXACT)
     return sim.set(q=[*position, 0.0, 0.0, 0.0, 1.0])
 
 
@@ -242,14 +242,14 @@ def test_distance_joint_holds_its_minimum_distance():
 
 def test_armature_adds_to_the_inertia():
     """A falling mass with armature a accelerates with g m / (m + a)."""
-    sim = Simulation(one_joint(armature=0.5), H, **STEP)
+    sim = Stepper(one_joint(armature=0.5), H, **STEP)
     sim.step(10)
     assert sim.qd[0] == pytest.approx(-10 * H * G * 2.0 / 2.5, rel=1e-12)
 
 
 def test_damping_follows_its_implicit_formula():
     """v_n = v_inf (1 - (1 + h d / m)^-n), and v_inf = m g / d."""
-    sim = Simulation(one_joint(damping=8.0), H, **STEP)
+    sim = Stepper(one_joint(damping=8.0), H, **STEP)
     sim.step(50)
     terminal = 2.0 * G / 8.0
     assert -sim.qd[0] == pytest.approx(terminal * (1.0 - (1.0 + H * 8.0 / 2.0) ** -50), rel=1e-11)
@@ -257,7 +257,7 @@ def test_damping_follows_its_implicit_formula():
 
 def test_joint_force_turns_a_hinge():
     """joint_f is a torque about the hinge."""
-    sim = Simulation(one_joint("revolute", gravity=(0.0, 0.0, 0.0), com=(0.5, 0.0, 0.0)), H, **STEP)
+    sim = Stepper(one_joint("revolute", gravity=(0.0, 0.0, 0.0), com=(0.5, 0.0, 0.0)), H, **STEP)
     sim.control.joint_f.fill_(3.0)
     sim.step()
     assert sim.qd[0] == pytest.approx(H * 3.0 / (0.5 + 2.0 * 0.25), rel=1e-12)
@@ -278,7 +278,7 @@ def free_body(com=(0.25, -0.5, 0.125)):
 def test_wrench_on_a_free_body_acts_at_its_centre_of_mass(channel):
     """a_C = f / m and alpha = I^-1 tau, for body_f as for joint_f, with an offset centre of mass."""
     model, inertia, r = free_body()
-    sim = Simulation(model, H, **STEP)
+    sim = Stepper(model, H, **STEP)
     f, torque = np.array([3.0, -5.0, 2.0]), np.array([0.5, 1.5, -1.0])
     if channel == "body_f":
         sim.state.body_f.assign(np.array([[*f, *torque]], dtype=np.float32))
@@ -295,7 +295,7 @@ def test_free_body_keeps_its_momentum(preset, report):
     errors = []
     for h in (0.004, 0.002):
         model, inertia, _ = free_body()
-        sim = Simulation(model, h, preset, precision="fp64")
+        sim = Stepper(model, h, preset, precision="fp64")
         w0, v0 = np.array([1.0, -2.0, 1.5]), np.array([0.5, 0.25, -0.25])
         sim.set(qd=[*v0, *w0])
         start = inertia @ w0

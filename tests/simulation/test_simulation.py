@@ -13,7 +13,7 @@ from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolveStatus
 from sap_warp.scene_files import UnknownSceneError
 from sap_warp.scenes import build_scene
 from sap_warp.simulation.profile import STAGES, profile_stages
-from sap_warp.simulation.shards import run_steps
+from sap_warp.simulation.run import BUNDLE_STEPS, Run
 from sap_warp.simulation.split import WorldShare
 from tests.support.simulations import STATE_ARRAYS, WORLDS, make_sim, new_builder
 
@@ -46,8 +46,10 @@ def assert_same_state(one, other):
 def reference():
     """The cube scene after 120 steps, of which no graph was made."""
     sim = make_sim()
-    for step in range(120):
-        sim.shards[0].launch(step % 2, sim.dt)
+    sim.shards[0].dt = sim.dt
+    run = Run(sim.shards[0], sim.dt, together=True)
+    for _ in range(120):
+        run.launch(1)
     return sim
 
 
@@ -69,29 +71,14 @@ def test_replayed_steps_equal_launched_ones_bit_by_bit(reference, chunks):
     assert sim.statistics.iterations == reference.statistics.iterations
 
 
-@pytest.mark.parametrize(("worlds", "steps"), [(1, 16), (4, 16), (5, 12), (31, 2), (32, 2), (1000, 2)])
-def test_long_graphs_are_for_few_worlds(worlds, steps):
-    """Always an even number of steps, so that a run ends in the buffer where it began."""
-    assert run_steps(worlds) == steps
-
-
-def test_one_world_alone_replays_runs_pairs_and_single_steps():
-    """The number of steps of each graph is that of the steps it stands for, also with one world."""
+def test_one_world_alone_replays_bundles_and_single_steps():
+    """The number of steps of each graph is that of the steps it stands for."""
     sim, launched = make_sim(worlds=1), make_sim(worlds=1)
-    sim.step(16 + 4 + 1)
-    for step in range(21):
-        launched.shards[0].launch(step % 2, launched.dt)
-    assert sim.solver.frame_id == sim.step_count == 21
-    np.testing.assert_array_equal(sim.joint_q.flat(), launched.states[1].joint_q.numpy())
-
-
-@pytest.mark.parametrize("last", [1, 2])
-def test_second_buffer_is_one_step_behind(last):
-    """After an odd and after an even number of steps, `states[1]` holds what `states[0]` held one step before."""
-    sim, other = make_sim(), make_sim()
-    sim.step(20 + last)
-    other.step(19 + last)
-    np.testing.assert_array_equal(sim.states[1].joint_q.numpy(), other.state.joint_q.numpy())
+    sim.step(2 * BUNDLE_STEPS + 7)
+    launched.shards[0].dt = launched.dt
+    Run(launched.shards[0], launched.dt).launch(2 * BUNDLE_STEPS + 7)
+    assert sim.solver.frame_id == sim.step_count == launched.solver.frame_id == 2 * BUNDLE_STEPS + 7
+    np.testing.assert_array_equal(sim.joint_q.flat(), launched.joint_q.flat())
 
 
 def test_preparing_changes_nothing():
@@ -137,7 +124,7 @@ def test_captured_graph_follows_state_control_and_gravity():
     """What is written into views takes part in the next step without a new capture, only in the world it was for."""
     sim = make_sim()
     sim.step(2)
-    graph = sim.shards[0]._pair
+    run = sim.shards[0].run
     mass = sim.model.body_mass.numpy()[0]
     sim.gravity.numpy()[:] = 0.0
     sim.joint_qd.numpy()[:] = 0.0
@@ -147,7 +134,7 @@ def test_captured_graph_follows_state_control_and_gravity():
     sim.gravity.numpy()[4, 0] = (0.0, 0.0, -1.0)
     sim.step(10)
     v, t = sim.joint_qd.numpy(), 10 * sim.dt
-    assert sim.shards[0]._pair is graph
+    assert sim.shards[0].run is run
     expected = np.zeros((WORLDS, 3))
     expected[1, 0], expected[2, 1], expected[3, 2], expected[4, 2] = 3.0 * t / mass, 4.0 * t / mass, 0.5, -t
     np.testing.assert_allclose(v[:, :3], expected, rtol=1e-5, atol=1e-6)
@@ -460,16 +447,14 @@ def test_threads_do_not_change_results(name, threads):
     assert one.rigid_contact_max == several.rigid_contact_max
 
 
-@pytest.mark.parametrize("threads, size, shards", [(1, 2, 3), (2, 1, 5), (2, 2, 4), (1, 9, 1)])
-def test_shards_within_a_thread_do_not_change_results(reference, threads, size, shards):
-    """Worlds may run in small groups through all steps; a callback still sees all of them at the same step."""
-    sim = make_sim(threads=threads, worlds_per_shard=size)
-    assert len(sim.shards) == shards
+def test_a_callback_sees_all_worlds_at_the_same_step(reference):
+    """However the worlds are shared out."""
+    sim = make_sim(threads=2)
     steps = []
     sim.add_callback(lambda s: steps.append([shard.solver.frame_id for shard in s.shards]), every=40)
     sim.step(120)
     assert_same_state(sim, reference)
-    assert steps == [[40] * shards, [80] * shards, [120] * shards]
+    assert steps == [[40] * 2, [80] * 2, [120] * 2]
 
 
 @pytest.mark.parametrize("broad_phase", ["sap", "nxn", "explicit"])
@@ -526,8 +511,6 @@ def test_threads_are_checked_and_can_be_closed():
         make_sim(threads=6)
     with pytest.raises(ValueError, match="threads is 0"):
         make_sim(threads=0)
-    with pytest.raises(ValueError, match="worlds_per_shard is 0"):
-        make_sim(worlds_per_shard=0)
     with make_sim(threads=2) as sim:
         sim.step(2)
         with pytest.raises(AttributeError, match=r"no single solver.*sim\.shards"):

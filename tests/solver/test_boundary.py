@@ -42,7 +42,8 @@ class Case:
         self.q, self.qd = random_state(rng, model)
         self.f = fp32(rng.normal(size=model.joint_dof_count))
         self.body_f = fp32(rng.normal(size=(model.body_count, 6)))
-        self.boundary = SolverSAP(model).boundary
+        self.solver = SolverSAP(model)
+        self.boundary = self.solver.boundary
         self.com = model.body_com.numpy().astype(np.float64)
         self.joints, self.poses = [], []
         for world in range(model.world_count):
@@ -68,9 +69,18 @@ class Case:
         control.joint_f_order = order
         return control
 
+    def begin(self, state, control):
+        """Let the boundary read a state."""
+        self.boundary.begin(state, control, self.solver.all_worlds)
+
+    def write_velocity(self, velocity, state):
+        """Let the boundary end a step of no time with a sap velocity."""
+        wp.copy(self.solver.contact_solve.velocity, velocity)
+        self.boundary.end(state, self.control(), 0.0, self.solver.all_worlds)
+
     def read(self, precision="fp64", order="public"):
         """sap velocities, sap forces and body residuals as the boundary makes them."""
-        self.boundary.read(self.state(precision, order), self.control(order))
+        self.begin(self.state(precision, order), self.control(order))
         b = self.boundary
         return b.joint_qd.numpy().copy(), b.joint_f.numpy().copy(), b.body_f.numpy().copy()
 
@@ -179,7 +189,7 @@ def test_round_trip_restores_the_velocity(case, precision):
     case.read(precision)
     back = case.state(precision)
     back.joint_qd.fill_(np.nan)
-    case.boundary.write_velocity(case.boundary.joint_q, case.boundary.joint_qd, back)
+    case.write_velocity(case.boundary.joint_qd, back)
     if precision == "fp32":  # fp64 in between: rounding to fp32 hits the very same number
         np.testing.assert_array_equal(back.joint_qd.numpy(), case.qd.astype(np.float32))
     else:
@@ -191,13 +201,13 @@ def test_sap_flags_bypass_the_conversion(case, precision):
     """Buffers flagged sap are taken as they are: poses, which only a conversion reads, may be nan."""
     state, control = case.state(precision, "sap"), case.control("sap")
     state.body_q.assign(np.full((case.model.body_count, 7), np.nan))
-    case.boundary.read(state, control)
+    case.begin(state, control)
     np.testing.assert_array_equal(case.boundary.joint_qd.numpy(), case.qd)
     np.testing.assert_array_equal(case.boundary.joint_f.numpy(), case.f)
     np.testing.assert_array_equal(case.boundary.body_f.numpy(), case.body_f)
     out = case.state(precision, "sap")
     out.joint_qd.fill_(np.nan)
-    case.boundary.write_velocity(case.boundary.joint_q, case.boundary.joint_qd, out)
+    case.write_velocity(case.boundary.joint_qd, out)
     np.testing.assert_array_equal(out.joint_qd.numpy(), case.qd.astype(out.joint_qd.numpy().dtype))
 
 
@@ -208,7 +218,7 @@ def test_each_flag_governs_its_own_buffer(case, flag):
     raw = {"joint_qd_order": case.qd, "joint_f_order": case.f, "body_f_order": case.body_f}
     state, control = case.state(), case.control()
     setattr(control if flag == "joint_f_order" else state, flag, "sap")
-    case.boundary.read(state, control)
+    case.begin(state, control)
     b = case.boundary
     for name, array in (("joint_qd_order", b.joint_qd), ("joint_f_order", b.joint_f), ("body_f_order", b.body_f)):
         expected = raw if name == flag else public
@@ -223,7 +233,7 @@ def test_sap_and_public_descriptions_of_one_state_agree(case):
     state.joint_qd.assign(qd)
     state.body_f.assign(body_f)
     control.joint_f.assign(f)
-    case.boundary.read(state, control)
+    case.begin(state, control)
     np.testing.assert_array_equal(case.boundary.joint_qd.numpy(), qd)
     np.testing.assert_allclose(case.boundary.joint_f.numpy(), f, rtol=1e-6)  # joint_f and body_f are stored in fp32
     np.testing.assert_allclose(case.boundary.body_f.numpy(), body_f, rtol=1e-6)
@@ -234,7 +244,8 @@ def test_conversion_follows_the_orientation(rng):
     builder = newton.ModelBuilder()
     builder.add_body(mass=1.0, com=wp.vec3(0.5, 0.0, 0.0), inertia=wp.mat33(np.eye(3)), lock_inertia=True)
     model = builder.finalize(device="cpu")
-    sap_model, boundary = sap_model_from_newton(model), SolverSAP(model).boundary
+    sap_model, solver = sap_model_from_newton(model), SolverSAP(model)
+    boundary = solver.boundary
     half = np.sqrt(0.5)
     # about z: r = (0.5, 0, 0), then (0, 0.5, 0); w = 2 about z, f = 3 along z
     for quat, v_O, tau_O in (
@@ -247,7 +258,7 @@ def test_conversion_follows_the_orientation(rng):
         state.joint_qd.assign(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 2.0]))
         state.body_f.assign(np.array([[0.0, 0.0, 3.0, 0.0, 0.0, 0.0]], dtype=np.float32))
         control.joint_f.assign(np.array([0.0, 0.0, 3.0, 0.0, 0.0, 0.0], dtype=np.float32))
-        boundary.read(state, control)
+        boundary.begin(state, control, solver.all_worlds)
         np.testing.assert_allclose(boundary.joint_qd.numpy(), [0.0, 0.0, 2.0, *v_O], atol=1e-14)
         np.testing.assert_allclose(boundary.joint_f.numpy(), [*tau_O, 0.0, 0.0, 3.0], atol=1e-14)
         np.testing.assert_allclose(boundary.body_f.numpy(), [[*np.negative(tau_O), 0.0, 0.0, -3.0]], atol=1e-14)
@@ -261,7 +272,7 @@ def test_scaled_quaternions_do_not_scale_the_offset(case):
     for joint, _, _ in case.floating():
         q[joint.q][3:] *= 1.5
     state.joint_q.assign(q)
-    case.boundary.read(state, case.control())
+    case.begin(state, case.control())
     np.testing.assert_allclose(case.boundary.joint_qd.numpy(), expected, rtol=0, atol=1e-13)
 
 
@@ -270,7 +281,8 @@ def test_writing_uses_the_positions_it_is_given(case, rng):
     qd, _, _ = case.read()
     moved = Case(case.model, rng)  # other positions
     out = case.state()
-    case.boundary.write_velocity(wp.array(moved.q, dtype=wp.float64), wp.array(qd, dtype=wp.float64), out)
+    moved.begin(moved.state(), moved.control())
+    moved.write_velocity(wp.array(qd, dtype=wp.float64), out)
     result = out.joint_qd.numpy()
     for joint, R, r in moved.floating():
         w, v_O = qd[joint.public][:3], qd[joint.public][3:]
@@ -310,7 +322,7 @@ def spin(solver, dt, order="public", start=(0.5, 0.1, -0.2, 1.0, 2.0, 3.0)):
     after.joint_qd_order = order
     solver.step(before, after, None, None, dt)
     assert solver.last_converged
-    return after, solver.boundary.joint_qd.numpy().copy()
+    return after, solver.free_motion.data.v0.numpy().copy()
 
 
 def test_output_velocity_is_converted_at_the_new_pose(spinner):
@@ -399,6 +411,6 @@ def test_raw_dataclasses_are_read_as_sap(case):
     """State and control made without flags are in sap order, as internal code expects."""
     s, c = case.state(), case.control()
     raw = SapState(joint_q=s.joint_q, joint_qd=s.joint_qd, body_q=s.body_q, body_qd=s.body_qd, body_f=s.body_f)
-    case.boundary.read(raw, SapControl(joint_f=c.joint_f))
+    case.begin(raw, SapControl(joint_f=c.joint_f))
     np.testing.assert_array_equal(case.boundary.joint_qd.numpy(), case.qd)
     np.testing.assert_array_equal(case.boundary.joint_f.numpy(), case.f)

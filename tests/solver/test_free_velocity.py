@@ -8,7 +8,7 @@ import warp as wp
 import sap_warp
 from sap_warp.solver import free_motion
 from sap_warp.solver.status import SolveStatus
-from tests.support.scenes import G, Simulation, one_joint
+from tests.support.scenes import G, Stepper, one_joint
 from tests.support.solver_cases import Case, assert_close
 
 H = 0.01
@@ -73,7 +73,7 @@ def push_at_a_limit(force, gap, limit_kd, **more):
     limit = {"limit_upper": gap, "limit_lower": -1.0, "limit_ke": 1e4, "limit_kd": limit_kd}
     model = one_joint("prismatic", gravity=(0.0, 0.0, 0.0), **limit, **more)
     exact = {"optimality_rel_tol": 1e-12, "cost_abs_tol": 0.0, "cost_rel_tol": 0.0}
-    sim = Simulation(model, H, precision="fp64", **exact)
+    sim = Stepper(model, H, precision="fp64", **exact)
     sim.control.joint_f.assign(np.array([force], np.float32))
     return sim.step()
 
@@ -116,7 +116,7 @@ def test_a_world_without_positive_dynamics_is_marked_and_kept(grounded):
     armature = model.joint_armature.numpy()
     armature[6:] = -1e7
     model.joint_armature.assign(armature)
-    sim = Simulation(model, H)
+    sim = Stepper(model, H)
     before = sim.q
     sim.step(2)
     assert sim.solver.status.tolist() == [SolveStatus.CONVERGED, SolveStatus.FREE_MOTION_FAILED]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
+from sap_warp.kernels.packed_rows import RowPattern
 from sap_warp.solver.layout import Layout, build_layout
 from tests.support.oracle import random_model
 
@@ -109,7 +110,9 @@ class Case:
     def __init__(self, model):
         self.model = model
         layout, self.sizes = build_layout(model)
-        self.t = SimpleNamespace(**{name: getattr(layout, name).numpy() for name in Layout.vars})
+        tables = {name: getattr(layout, name).numpy() for name in Layout.vars if name != "rows"}
+        rows = {f"dof_{name}": getattr(layout.rows, name).numpy() for name in RowPattern.vars}
+        self.t = SimpleNamespace(**tables, **rows)
         self.joint_type = model.joint_type.numpy()
         self.q_start, self.qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
         # Newton's tree: joint above each body and its parent body
@@ -367,5 +370,5 @@ def test_a_plain_builder_is_one_world():
     added.add_world(sub)
     plain, single = Case(sub.finalize(device="cpu")), Case(added.finalize(device="cpu"))
     assert plain.sizes == single.sizes and plain.sizes.world_count == 1
-    for name in Layout.vars:
+    for name in vars(plain.t):
         np.testing.assert_array_equal(getattr(plain.t, name), getattr(single.t, name), err_msg=name)

@@ -50,16 +50,16 @@ def test_tables_follow_contacts_that_come_and_go():
     case = Case(3).step()
     data, layout = case.solver.contact_jacobian.data, case.solver.layout
     free = case.solver.sizes.free_dof_count
-    with_contacts = [data.hessian_first.numpy(), data.hessian_entry.numpy(), case.solver.contact_solve.velocity.numpy()]
+    with_contacts = [data.hessian.first.numpy(), data.hessian.entry.numpy(), case.solver.contact_solve.velocity.numpy()]
     assert data.coupled.numpy().any() and data.body_active.numpy().any()
     assert (with_contacts[0][:free] < layout.dof_reach.numpy()).any()
     touching, case.contacts = case.contacts, None
     case.step()
-    np.testing.assert_array_equal(data.hessian_first.numpy()[:free], layout.dof_reach.numpy())
+    np.testing.assert_array_equal(data.hessian.first.numpy()[:free], layout.dof_reach.numpy())
     np.testing.assert_array_equal(data.coupled.numpy(), layout.world_coupled.numpy())
     case.contacts = touching
     case.step()
-    again = [data.hessian_first.numpy(), data.hessian_entry.numpy(), case.solver.contact_solve.velocity.numpy()]
+    again = [data.hessian.first.numpy(), data.hessian.entry.numpy(), case.solver.contact_solve.velocity.numpy()]
     for before, after in zip(with_contacts, again, strict=True):
         np.testing.assert_array_equal(after, before)
 

@@ -50,6 +50,7 @@ def test_reset_follows_the_order_of_the_state(solver):
     sap.joint_qd_order = "sap"
     solver.reset(public)
     solver.reset(sap)
+    solver.boundary.begin(public, solver.model_control, solver.all_worlds)
     expected = solver.boundary.joint_qd.numpy()
     np.testing.assert_allclose(sap.joint_qd.numpy(), expected, rtol=1e-6)
     assert np.abs(sap.joint_qd.numpy() - public.joint_qd.numpy()).max() > 0.1

@@ -16,7 +16,7 @@ from tests.support.oracle import (
     random_model,
     random_state,
 )
-from tests.support.scenes import G, Simulation, add_box, allocations, box_on_ground, builder, material, one_joint
+from tests.support.scenes import G, Stepper, add_box, allocations, box_on_ground, builder, material, one_joint
 
 H = 0.005
 WORLDS, BAD = 4, 2
@@ -101,7 +101,7 @@ def test_bad_world_is_flagged_frozen_and_alone(kind, preset):
 
     The velocities of 1e30 are beyond what a state in fp32 survives, so they too must stop at once.
     """
-    well, ill = (Simulation(arm_and_boxes(), H, preset, contact_max=256) for _ in range(2))
+    well, ill = (Stepper(arm_and_boxes(), H, preset, contact_max=256) for _ in range(2))
     for sim in (well, ill):
         sim.step(3)
     poison(ill, kind)
@@ -120,7 +120,7 @@ def test_bad_world_is_flagged_frozen_and_alone(kind, preset):
 @pytest.mark.parametrize("preset", ["approx32", "approx64"])
 def test_huge_velocity_of_a_free_body_does_not_spread(preset):
     """A body at 1e30 m/s either moves on or is flagged, but no other world notices and nothing becomes nan."""
-    well, ill = (Simulation(arm_and_boxes(), H, preset, contact_max=256) for _ in range(2))
+    well, ill = (Stepper(arm_and_boxes(), H, preset, contact_max=256) for _ in range(2))
     data = ill.state.joint_qd.numpy()
     data[BAD * ill.model.joint_dof_count // WORLDS] = 1e30
     ill.state.joint_qd.assign(data)
@@ -135,7 +135,7 @@ def test_huge_velocity_of_a_free_body_does_not_spread(preset):
 @pytest.mark.parametrize("extra", [0, 1])
 def test_reset_revives_exactly_the_masked_worlds(extra):
     """A mask with or without the entry for global entities resets the marked worlds and no other."""
-    sim = Simulation(arm_and_boxes(), H, contact_max=256)
+    sim = Stepper(arm_and_boxes(), H, contact_max=256)
     initial = snapshot(sim.state)
     sim.step(3)
     poison(sim, "nan qd")
@@ -151,13 +151,13 @@ def test_reset_revives_exactly_the_masked_worlds(extra):
     assert sim.solver.frame_id == 5 and sim.solver.sim_time == pytest.approx(5 * H), "a partial reset keeps the clock"
     sim.step(3)
     assert (sim.solver.status == SolveStatus.CONVERGED).all()
-    reference = Simulation(arm_and_boxes(), H, contact_max=256).step(3)
+    reference = Stepper(arm_and_boxes(), H, contact_max=256).step(3)
     np.testing.assert_array_equal(snapshot(sim.state)[[0, BAD]], snapshot(reference.state)[[0, BAD]])
 
 
 def test_full_reset_restores_everything():
     """reset(state) gives back the initial state, the clock and the frame count."""
-    sim = Simulation(arm_and_boxes(), H, contact_max=256)
+    sim = Stepper(arm_and_boxes(), H, contact_max=256)
     initial = snapshot(sim.state)
     sim.state.body_f.fill_(1.0)
     sim.step(3)
@@ -169,7 +169,7 @@ def test_full_reset_restores_everything():
     assert sim.solver.sim_time == 0.0 and sim.solver.frame_id == 0
     sim.step(3)
     np.testing.assert_array_equal(
-        snapshot(sim.state), snapshot(Simulation(arm_and_boxes(), H, contact_max=256).step(3).state)
+        snapshot(sim.state), snapshot(Stepper(arm_and_boxes(), H, contact_max=256).step(3).state)
     )
 
 
@@ -191,8 +191,8 @@ def boxes_in_worlds(counts):
 def test_contact_overflow_is_counted_and_stays_in_its_world():
     """A full world drops what does not fit, says how many, and takes nothing from the others."""
     counts = (1, 3, 1)
-    wide = Simulation(boxes_in_worlds(counts), H, contact_max=64)
-    tight = Simulation(boxes_in_worlds(counts), H, contact_max=64, max_rigid_contact=5)
+    wide = Stepper(boxes_in_worlds(counts), H, contact_max=64)
+    tight = Stepper(boxes_in_worlds(counts), H, contact_max=64, max_rigid_contact=5)
     for sim in (wide, tight):
         sim.step()
     assert wide.solver.last_contact_count == 20 and wide.solver.last_truncated_contact_count == 0
@@ -208,7 +208,7 @@ def test_contact_overflow_is_counted_and_stays_in_its_world():
 
 def test_two_contacts_of_four_still_step():
     """max_rigid_contact=2 under a box with four contacts: two are dropped, every step, and the state stays finite."""
-    sim = Simulation(box_on_ground(height=0.0999), H, max_rigid_contact=2)
+    sim = Stepper(box_on_ground(height=0.0999), H, max_rigid_contact=2)
     sim.step()
     assert sim.solver.last_contact_count == 2 and sim.solver.last_truncated_contact_count == 2
     sim.step(50)
@@ -217,7 +217,7 @@ def test_two_contacts_of_four_still_step():
 
 def test_overflow_of_the_collision_buffer_is_reported():
     """Contacts that the pipeline found but could not store count as truncated too."""
-    sim = Simulation(boxes_in_worlds((1, 1)), H)
+    sim = Stepper(boxes_in_worlds((1, 1)), H)
     buffer = newton.Contacts(5, 0, device="cpu")
     sim.pipeline.collide(sim.state, sim.contacts)
     for side in ("shape0", "shape1", "point0", "point1", "offset0", "offset1", "normal", "margin0", "margin1"):
@@ -229,12 +229,12 @@ def test_overflow_of_the_collision_buffer_is_reported():
 
 def test_contacts_and_control_may_be_none():
     """Without contacts a box falls; without a control the model's own targets act."""
-    sim = Simulation(box_on_ground(), H)
+    sim = Stepper(box_on_ground(), H)
     sim.solver.step(sim.state, sim.state, None, None, H)
     assert sim.solver.last_contact_count == 0
     assert sim.velocity[5] == pytest.approx(-G * H, rel=1e-12)
     drive = {"actuator_mode": newton.JointTargetMode.POSITION, "target_ke": 100.0, "target_kd": 10.0, "target_pos": 0.5}
-    given, none = (Simulation(one_joint(**drive), H, precision="fp64") for _ in range(2))
+    given, none = (Stepper(one_joint(**drive), H, precision="fp64") for _ in range(2))
     given.step(5)
     for _ in range(5):
         none.solver.step(none.state, none.state, None, None, H)
@@ -247,7 +247,7 @@ def test_contacts_and_control_may_be_none():
 
 def test_statistics_of_free_fall_and_rest():
     """Free fall takes no iteration; an impact takes some; rest takes at most one."""
-    sim = Simulation(box_on_ground(height=0.15, gap=0.0), H)
+    sim = Stepper(box_on_ground(height=0.15, gap=0.0), H)
     sim.step(10)
     solver = sim.solver
     assert solver.last_contact_count == 0 and solver.last_truncated_contact_count == 0
@@ -267,9 +267,7 @@ def test_statistics_of_free_fall_and_rest():
 
 def test_iteration_limit_is_reported_and_the_step_goes_on():
     """With one allowed iteration an impact stops early, says so, and still moves the world."""
-    sim = Simulation(
-        box_on_ground(height=0.0999, mu=0.3), H, max_iterations=1, optimality_rel_tol=1e-14, cost_rel_tol=0.0
-    )
+    sim = Stepper(box_on_ground(height=0.0999, mu=0.3), H, max_iterations=1, optimality_rel_tol=1e-14, cost_rel_tol=0.0)
     sim.set(qd=[1.0, 0.3, -1.0, 2.0, 1.0, 0.5])
     sim.step()
     assert sim.solver.status[0] == SolveStatus.ITERATION_LIMIT and not sim.solver.last_converged
@@ -282,7 +280,7 @@ def test_iteration_limit_is_reported_and_the_step_goes_on():
 
 def test_step_allocates_nothing():
     """No Warp array is made by a step once it has seen the buffers it is given, be they Sap* or Newton objects."""
-    sim = Simulation(arm_and_boxes(), H, contact_max=256).step(2)
+    sim = Stepper(arm_and_boxes(), H, contact_max=256).step(2)
     assert allocations(lambda: wp.zeros(8, device="cpu")) > 0, "the counter must work"
     newton_control = sim.model.control()
     sim.solver.step(sim.state, sim.state, newton_control, sim.contacts, H)
@@ -294,7 +292,7 @@ def test_step_allocates_nothing():
 @pytest.mark.parametrize("preset", ["approx32", "drake"])
 def test_replayed_graph_is_bitwise_the_plain_step(preset):
     """A captured step, replayed, gives the same bits; clock and statistics follow."""
-    plain, replayed = (Simulation(arm_and_boxes(), H, preset, contact_max=256) for _ in range(2))
+    plain, replayed = (Stepper(arm_and_boxes(), H, preset, contact_max=256) for _ in range(2))
     plain.step(41)
     replayed.run(steps=41)
     np.testing.assert_array_equal(snapshot(replayed.state), snapshot(plain.state))
@@ -305,14 +303,14 @@ def test_replayed_graph_is_bitwise_the_plain_step(preset):
 
 def test_same_inputs_give_the_same_bits():
     """Two solvers on two models built alike agree bit by bit."""
-    first, second = (Simulation(arm_and_boxes(), H, contact_max=256).step(30) for _ in range(2))
+    first, second = (Stepper(arm_and_boxes(), H, contact_max=256).step(30) for _ in range(2))
     np.testing.assert_array_equal(snapshot(first.state), snapshot(second.state))
 
 
 def test_contact_order_in_the_buffer_does_not_matter_to_the_binning():
     """Contacts are handled in buffer order per world, whichever worlds they are interleaved with."""
     model = boxes_in_worlds((1, 1))
-    first = Simulation(model, H)
+    first = Stepper(model, H)
     first.pipeline.collide(first.state, first.contacts)
     names = ("shape0", "shape1", "point0", "point1", "offset0", "offset1", "normal", "margin0", "margin1")
     shuffled = newton.Contacts(8, 0, device="cpu")
@@ -327,7 +325,7 @@ def test_contact_order_in_the_buffer_does_not_matter_to_the_binning():
             getattr(first.contacts, f"rigid_contact_{name}").numpy()[:8][order]
         )
     shuffled.contact_counters.assign(np.array([8, 0, 0], dtype=np.int32))
-    second = Simulation(model, H)
+    second = Stepper(model, H)
     first.solver.step(first.state, first.state, None, first.contacts, H)
     second.solver.step(second.state, second.state, None, shuffled, H)
     np.testing.assert_array_equal(second.velocity, first.velocity)
@@ -337,7 +335,7 @@ def test_contact_order_in_the_buffer_does_not_matter_to_the_binning():
 def test_step_in_place_is_bitwise_the_step_between_two_states(precision):
     """state_out may be state_in."""
     model = arm_and_boxes()
-    sim = Simulation(model, H, contact_max=256)
+    sim = Stepper(model, H, contact_max=256)
     solvers = [sap_warp.SolverSAP(model, contact_preset_variant="approx64") for _ in range(2)]
     states = [solvers[0].sap_model.state(precision) for _ in range(3)]
     sim.pipeline.collide(sim.state, sim.contacts)

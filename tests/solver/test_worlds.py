@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SolveStatus
-from tests.support.scenes import G, Simulation, add_ball, add_box, builder, material
+from tests.support.scenes import G, Stepper, add_ball, add_box, builder, material
 
 H = 0.005
 
@@ -73,10 +73,8 @@ def joint_state(sim, worlds):
 @pytest.mark.parametrize("preset", ["approx32", "drake"])
 def test_a_thousand_worlds_move_like_one(preset):
     """Every one of 1,000 worlds at the same place has, bit by bit, the trajectory of a single world."""
-    one = Simulation(world_model([local_scene()], world_count=1), H, preset, contact_max=64)
-    many = Simulation(
-        world_model([local_scene()], world_count=1000), H, preset, contact_max=16000, max_rigid_contact=16
-    )
+    one = Stepper(world_model([local_scene()], world_count=1), H, preset, contact_max=64)
+    many = Stepper(world_model([local_scene()], world_count=1000), H, preset, contact_max=16000, max_rigid_contact=16)
     for _ in range(4):
         one.run(steps=25)
         many.run(steps=25)
@@ -92,7 +90,7 @@ def test_a_thousand_worlds_move_like_one(preset):
 def test_worlds_far_apart_move_alike(preset):
     """Replicated 10 m apart, up to 190 m from the origin, worlds agree to the resolution of fp32 positions there."""
     b = world_model([local_scene()], world_count=20, spacing=(10.0, 0.0, 0.0))
-    sim = Simulation(b, H, preset, contact_max=400)
+    sim = Stepper(b, H, preset, contact_max=400)
     start = sim.position.reshape(20, -1, 3)
     sim.run(steps=60)
     moved = sim.position.reshape(20, -1, 3) - start
@@ -107,7 +105,7 @@ def test_different_worlds_equal_their_own_runs():
     kick = {1: [0.5, -1.0, 2.0, 1.0, -1.0], 3: [-0.5, 0.0, 1.0, 0.0, 2.0]}
 
     def prepared(model, worlds):
-        sim = Simulation(model, H, "approx64", contact_max=256)
+        sim = Stepper(model, H, "approx64", contact_max=256)
         qd, start = sim.state.joint_qd.numpy(), 0
         for w in worlds:
             count = scenes[w].joint_dof_count
@@ -136,7 +134,7 @@ def test_each_world_has_its_own_gravity():
     add_box(scene, (0.0, 0.0, 5.0), cfg=material())
     gravity = np.array([(0.0, 0.0, -G), (0.0, 0.0, -1.625), (2.5, 0.0, 0.0), (0.0, 0.0, 0.0)])
     model = world_model([scene] * 4, gravity)
-    sim = Simulation(model, H, "approx64")
+    sim = Stepper(model, H, "approx64")
     sim.step(20)
     np.testing.assert_allclose(sim.velocity.reshape(4, 6)[:, 3:], 20 * H * gravity, rtol=1e-6, atol=1e-12)
     before = sim.velocity.reshape(4, 6)[:, 3:]
@@ -151,7 +149,7 @@ def test_iterations_of_one_world_do_not_depend_on_its_neighbours():
     resting, falling = builder(), builder()
     add_box(resting, (0.0, 0.0, 0.0999), cfg=material(gap=0.005))
     add_box(falling, (0.0, 0.0, 0.2), cfg=material(gap=0.005))
-    sim = Simulation(world_model([resting, falling]), H, "approx64")
+    sim = Stepper(world_model([resting, falling]), H, "approx64")
     rest, impact = 0, 0
     for i in range(60):
         sim.step()

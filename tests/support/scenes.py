@@ -81,7 +81,7 @@ def one_joint(kind="prismatic", mass=2.0, inertia=0.5, com=(0.0, 0.0, 0.0), grav
     return b.finalize(device="cpu")
 
 
-class Simulation:
+class Stepper:
     """Model, solver, collision pipeline and one state that is stepped in place.
 
     ``precision="fp64"`` keeps the state in double precision; Newton's collision detection reads fp32 poses, so such a
@@ -151,8 +151,9 @@ class Simulation:
         """Contact rows of one world as a dict of arrays."""
         data, capacity = self.solver.contact_jacobian.data, self.solver.contact_jacobian.capacity
         rows = slice(world * capacity, world * capacity + int(data.count.numpy()[world]))
-        names = ("source", "body_a", "body_b", "phi0", "vhat", "mu", "weight", "Rt", "Rn", "normal", "vc", "r_a", "r_b")
-        return {name: getattr(data, name).numpy()[rows].copy() for name in names}
+        names = ("source", "body_a", "body_b", "phi0", "vhat", "mu", "weight", "Rt", "Rn", "normal", "r_a", "r_b")
+        found = {name: getattr(data, name).numpy()[rows].copy() for name in names}
+        return found | {"vc": self.solver.contact_solve.data.vc.numpy()[rows].copy()}
 
     def set(self, q=None, qd=None):
         """Assign joint positions and velocities, and the poses that follow."""

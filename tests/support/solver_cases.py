@@ -1,10 +1,9 @@
 """Random problems that the solver and the dense oracle read alike."""
 
 import numpy as np
-import pytest
 
 import sap_warp
-from sap_warp.kernels.structs import Scratch
+from sap_warp.kernels.launch import WorldRange
 from tests.support.oracle import (
     DenseWorld,
     OracleOptions,
@@ -59,15 +58,13 @@ class Case:
             DenseWorld(self.model, self.q, self.qd, DT, world=w, contacts=records[w], options=settings, **controls)
             for w in range(worlds)
         ]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Scratch, "sharing", False)  # `hessian` reads that of every world
-            self.solver = sap_warp.SolverSAP(
-                self.model,
-                contact_preset_variant="approx64",
-                contact_weight_mode=weight,
-                contact_point_mode=point,
-                **{**TIGHT, **options},
-            )
+        self.solver = sap_warp.SolverSAP(
+            self.model,
+            contact_preset_variant="approx64",
+            contact_weight_mode=weight,
+            contact_point_mode=point,
+            **{**TIGHT, **options},
+        )
         self.contacts = fill_newton_contacts(self.model, [r for world in records for r in world])
         sap_model = self.solver.sap_model
         self.state, self.after = sap_model.state("fp64"), sap_model.state("fp64")
@@ -98,10 +95,15 @@ class Case:
         return self.solver.free_motion.to_newton_order(values)[self.dofs(w)]
 
     def hessian(self, w):
-        """The Hessian whose factor the solve left behind, L L^T, in Newton's dof order of the world."""
+        """The Hessian whose factor the solve left behind, L L^T, in Newton's dof order of the world.
+
+        All worlds use the same scratch: the world is solved once more, alone.
+        """
+        self.solver.contact_solve.solve(DT, WorldRange(w, 1, 1))
         layout, data = self.solver.layout, self.solver.contact_jacobian.data
         start, end = layout.world_dof.numpy()[w : w + 2]
-        first, entry = data.hessian_first.numpy(), data.hessian_entry.numpy()
+        first = data.hessian.first.numpy()
+        entry = data.hessian.entry.numpy() - layout.world_hessian.numpy()[w]
         packed = self.solver.contact_solve.data.H.numpy()
         L = np.zeros((end - start, end - start))
         for e in range(start, end):

@@ -4,19 +4,14 @@ With g the violation at the start of the step and vc = J v its rate, the row ask
 
     slack = vhat - vc,   vhat = -g / (h + tau),   impulse gamma = slack / R,   l = 1/2 slack^2 / R
 
-near-rigid, R = BETA^2 / (4 pi^2) w with w the mobility of the row, and tau = h: half of g is gone after a step.
+near-rigid, R = NEAR_RIGID w (`near_rigid`) with w the mobility of the row, and tau = h: half of g is gone after a step.
 """
 
 import functools
-import math
 
 import warp as wp
 
 from ...kernels.types import Types
-
-BETA = 0.1
-NEAR_RIGID = BETA * BETA / (4.0 * math.pi * math.pi)
-"""R in units of the row's mobility."""
 
 
 @functools.cache

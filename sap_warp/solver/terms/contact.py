@@ -8,17 +8,24 @@ With vc the velocity of shape 1 relative to shape 0 at the contact, n the normal
     apart     otherwise                gamma = 0
     l = 1/2 gamma^T R gamma,   dl/dvc = -gamma,   d2l/dvc2 = G
 
-with mu_hat = mu R_t/R_n and mu_tilde^2 = mu^2 R_t/R_n. The law is isotropic in the tangent plane, so no tangent axes
-are needed: everything is written with n and world vectors. The norm of y_t is softened by EPSILON, y_r =
-sqrt(y_t.y_t + EPSILON^2) - EPSILON, so that t stays defined at rest.
+    R_n = max(beta^2/(4 pi^2) w, 1/(h k (h + tau))),   R_t = sigma w,   vhat = -phi0/(h + tau)
+    k = k_a k_b/(k_a + k_b),   tau = tau_a + tau_b,   mu = 2 mu_a mu_b/(mu_a + mu_b)
+
+with w the weight of the contact (`contact_weight`), phi0 its gap, mu_hat = mu R_t/R_n and mu_tilde^2 = mu^2 R_t/R_n.
+The law is isotropic in the tangent plane, so no tangent axes are needed: everything is written with n and world
+vectors. The norm of y_t is softened by EPSILON, y_r = sqrt(y_t.y_t + EPSILON^2) - EPSILON, so that t stays defined at
+rest.
 """
 
 import functools
+import math
 from types import SimpleNamespace
+from typing import Any
 
 import warp as wp
 
 from ...kernels.types import Types
+from ..options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
 
 EPSILON = 1e-7
 """Softening of the tangential norm [N s]."""
@@ -26,6 +33,71 @@ EPSILON = 1e-7
 APART = wp.constant(0)
 STICTION = wp.constant(1)
 SLIDING = wp.constant(2)
+
+
+WEIGHT_FLOOR = 1e-12
+"""Smallest contact weight [1/kg]."""
+
+
+@wp.struct
+class ContactLaw:
+    """The contact options of the solver."""
+
+    weight_mode: int
+    point_mode: int
+    near_rigid: wp.float64  # R_n is at least this times w: beta^2 / (4 pi^2)
+    sigma: wp.float64
+    tau_d: wp.float64
+    fallback_mu: wp.float64
+    fallback_stiffness: wp.float64
+    enforce_speed: int
+
+
+def contact_law(options: Any) -> Any:
+    """The contact options as kernels read them."""
+    law: Any = ContactLaw()
+    law.weight_mode = CONTACT_WEIGHT_MODES.index(options.contact_weight_mode)
+    law.point_mode = CONTACT_POINT_MODES.index(options.contact_point_mode)
+    law.near_rigid = options.contact_beta**2 / (4.0 * math.pi**2)
+    law.sigma = options.contact_sigma
+    law.tau_d = options.contact_tau_d
+    law.fallback_mu = options.fallback_mu
+    law.fallback_stiffness = options.fallback_stiffness
+    law.enforce_speed = int(options.velocity_limit_mode == "enforce")
+    return law
+
+
+@wp.struct
+class Material:
+    """Of a shape, or of a contact of two."""
+
+    k: wp.float64  # stiffness [N/m]
+    mu: wp.float64
+    tau: wp.float64  # dissipation time [s]
+
+
+@wp.func
+def combine_materials(a: Material, b: Material) -> Material:
+    """The material of a contact of two shapes."""
+    m = Material()
+    m.k = a.k * b.k / (a.k + b.k)
+    m.mu = wp.float64(0.0)
+    if a.mu + b.mu > wp.float64(0.0):
+        m.mu = wp.float64(2.0) * a.mu * b.mu / (a.mu + b.mu)
+    m.tau = a.tau + b.tau
+    return m
+
+
+@wp.func
+def decay_rate(m: wp.ref[Material], h: wp.float64) -> wp.float64:
+    """1/(h + tau) [1/s]."""
+    return wp.float64(1.0) / (h + m.tau)
+
+
+@wp.func
+def compliance(m: wp.ref[Material], h: wp.float64) -> wp.float64:
+    """1/(h k (h + tau)) [1/kg]: R_n of the stiffness alone."""
+    return wp.float64(1.0) / (h * m.k * (h + m.tau))
 
 
 @functools.cache
@@ -60,6 +132,28 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         mobility_n: scalar  # 1/R_n
         mobility_t: scalar  # 1/R_t
         mu_hat: scalar
+
+    @wp.struct
+    class Regularization:
+        weight: scalar  # w [1/kg]
+        Rt: scalar  # [1/kg]
+        Rn: scalar
+        vhat: scalar  # [m/s]
+
+    @wp.func
+    def at_least(x: scalar, bound: scalar) -> scalar:
+        """The larger one; nan if x is."""
+        return wp.where(x < bound, bound, x)
+
+    @wp.func
+    def regularize(law: wp.ref[ContactLaw], phi0: scalar, w: scalar, rate: scalar, soft: scalar) -> Regularization:
+        """Data of a contact with the gap phi0 and weight w; ``rate`` and ``soft`` are decay rate and compliance."""
+        r = Regularization()
+        r.weight = at_least(w, scalar(wp.static(WEIGHT_FLOOR)))
+        r.Rt = scalar(law.sigma) * r.weight
+        r.Rn = at_least(scalar(law.near_rigid) * r.weight, soft)
+        r.vhat = -phi0 * rate
+        return r
 
     @wp.func
     def project(vc: vec3, n: vec3, vhat: scalar, mu: scalar, Rt: scalar, Rn: scalar) -> Projection:
@@ -138,4 +232,11 @@ def make_contact_term(types: Types) -> SimpleNamespace:
             )
         return vec3()
 
-    return SimpleNamespace(Projection=Projection, Track=Track, project=project, track=track, value_along=value_along)
+    return SimpleNamespace(
+        Projection=Projection,
+        Track=Track,
+        regularize=regularize,
+        project=project,
+        track=track,
+        value_along=value_along,
+    )

@@ -14,17 +14,20 @@ import warp as wp
 from ...kernels.types import Types
 from .drive import make_drive_term
 from .friction import make_friction_term
-from .limit import make_limit_term
+from .limit import NO_LIMIT, make_limit_term
 
 DRIVE = wp.constant(1)
-LIMIT = wp.constant(2)
-SPEED = wp.constant(4)
-FRICTION = wp.constant(8)
-PARABOLA = wp.constant(16)
-MOTOR = wp.constant(32)
-
-NO_GAP = 1.0e30
-"""Gap of a bound that nobody watches [m or rad]."""
+LOWER = wp.constant(2)
+UPPER = wp.constant(4)
+SPEED = wp.constant(8)
+FRICTION = wp.constant(16)
+PARABOLA = wp.constant(32)
+MOTOR = wp.constant(64)
+FAR_LOWER = wp.constant(128)
+FAR_UPPER = wp.constant(256)
+"""Terms that a dof can have. A far bound is none as long as no result crosses it, see `limit`."""
+TERMS = wp.constant(127)
+"""Those that count."""
 
 
 @functools.cache
@@ -35,7 +38,6 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
     limits = make_limit_term(types)
     position_limit, speed_limit = limits.position_limit, limits.speed_limit
     friction = make_friction_term(types)
-    Watch = wp.types.vector(length=4, dtype=scalar)
 
     @wp.struct
     class DofTerms:
@@ -50,15 +52,11 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         limit_lower: wp.array(dtype=scalar)  # vhat of the lower bound [m/s or rad/s]
         limit_upper: wp.array(dtype=scalar)
         limit_R: wp.array(dtype=scalar)
-        watch: wp.array(dtype=Watch)  # gaps of bounds that take no part yet, lower and upper, ke, h ke + kd
+        limit_reach: wp.array(dtype=scalar)
         speed: wp.array(dtype=scalar)  # speed limit [m/s or rad/s]
         speed_R: wp.array(dtype=scalar)
         friction: wp.array(dtype=scalar)  # h times friction [N s or N m s]
         friction_R: wp.array(dtype=scalar)
-        # dofs that have terms with bounds, packed at the start of each world's range
-        list: wp.array(dtype=wp.int32)
-        count: wp.array(dtype=wp.int32)  # how many of them, by world
-        total: wp.array(dtype=wp.int32)  # dofs with any term, by world
 
     @wp.func
     def evaluate_parabola(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
@@ -68,16 +66,18 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         return vec3(scalar(0.5) * (f[0] + v * (slope - f[1])), slope, f[2]) * h
 
     @wp.func
-    def evaluate_bounded(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
-        """Cost, derivative and second derivative of the other terms of dof e."""
-        kind = t.kind[e]
+    def evaluate_bounded(t: wp.ref[DofTerms], kind: int, e: int, v: scalar, h: scalar) -> vec3:
+        """Cost, derivative and second derivative of the other terms of dof e, of those in ``kind``."""
         total = vec3()
         if (kind & DRIVE) != 0:
             total += drive(v, t.drive_u0[e], t.drive_g[e], t.drive_limit[e], h)
         if (kind & MOTOR) != 0:
             total += drive(v, t.motor_u0[e], t.motor_g[e], t.motor_limit[e], h)
-        if (kind & LIMIT) != 0:
-            total += position_limit(v, t.limit_lower[e], t.limit_upper[e], t.limit_R[e])
+        if (kind & (LOWER | UPPER)) != 0:
+            none = scalar(wp.static(NO_LIMIT))
+            lower = wp.where((kind & LOWER) != 0, t.limit_lower[e], none)
+            upper = wp.where((kind & UPPER) != 0, t.limit_upper[e], none)
+            total += position_limit(v, lower, upper, t.limit_R[e])
         if (kind & SPEED) != 0:
             total += speed_limit(v, t.speed[e], t.speed_R[e])
         if (kind & FRICTION) != 0:
@@ -85,18 +85,17 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         return total
 
     @wp.func
-    def evaluate(t: wp.ref[DofTerms], e: int, v: scalar, h: scalar) -> vec3:
-        """Cost, derivative and second derivative of all terms of dof e at velocity v."""
+    def evaluate(t: wp.ref[DofTerms], kind: int, e: int, v: scalar, h: scalar) -> vec3:
+        """Cost, derivative and second derivative of the terms in ``kind`` of dof e at velocity v."""
         total = vec3()
-        if (t.kind[e] & PARABOLA) != 0:
+        if (kind & PARABOLA) != 0:
             total = evaluate_parabola(t, e, v, h)
-        if (t.kind[e] & ~PARABOLA) != 0:
-            total += evaluate_bounded(t, e, v, h)
+        if (kind & ~PARABOLA) != 0:
+            total += evaluate_bounded(t, kind, e, v, h)
         return total
 
     return SimpleNamespace(
         DofTerms=DofTerms,
-        Watch=Watch,
         evaluate=evaluate,
         evaluate_bounded=evaluate_bounded,
         evaluate_parabola=evaluate_parabola,

@@ -1,23 +1,22 @@
-"""Implicit PD drive with an effort limit, one dof.
+"""Implicit PD drive with an effort limit, one dof: joint drives and linear actuators.
 
     u(v) = u0 - g v,   u0 = kp (target_q - q0) + kd target_qd + feed-forward,   g = h kp + kd
     force = clamp(u, -limit, limit),   impulse = h force,   dl/dv = -impulse
 
 l is quadratic where the force is below its limit and linear where it is not. A drive that is stiffer than the time
-step can resolve is softened to the near-rigid regularization R = BETA^2 / (4 pi^2 A_kk) by scaling kp and kd alike.
+step can resolve is softened to the near-rigid regularization by scaling kp and kd alike.
 """
 
 import functools
-import math
 from types import SimpleNamespace
 
 import warp as wp
 
 from ...kernels.types import Types
+from .near_rigid import NEAR_RIGID
 
-BETA = 0.1
-NEAR_RIGID = BETA * BETA / (4.0 * math.pi * math.pi)
-"""Near-rigid regularization of drives, limits and velocity limits, in units of 1/A_kk."""
+UNLIMITED_EFFORT = 1e9
+"""Effort limits at or beyond this are none [N, N m]."""
 
 
 @functools.cache
@@ -37,6 +36,18 @@ def make_drive_term(types: Types) -> SimpleNamespace:
         return scalar(1.0)
 
     @wp.func
+    def is_limited(limit: wp.float32) -> bool:
+        """Whether the effort has a bound."""
+        return limit < wp.static(UNLIMITED_EFFORT)
+
+    @wp.func
+    def rest_cost(u0: scalar, g: scalar) -> scalar:
+        """The c of an effort u0 - g v without a bound, see `dof`."""
+        if g > scalar(0.0):
+            return u0 * u0 / g
+        return scalar(0.0)
+
+    @wp.func
     def drive(v: scalar, u0: scalar, g: scalar, limit: scalar, h: scalar) -> vec3:
         """Cost [J], its derivative [N s] and second derivative."""
         u = u0 - g * v
@@ -49,4 +60,4 @@ def make_drive_term(types: Types) -> SimpleNamespace:
             return vec3(h * limit * (-u - scalar(0.5) * limit) / g, h * limit, scalar(0.0))
         return vec3(scalar(0.5) * h * u * u / g, -h * u, h * g)
 
-    return SimpleNamespace(gain_scale=gain_scale, drive=drive)
+    return SimpleNamespace(gain_scale=gain_scale, is_limited=is_limited, rest_cost=rest_cost, drive=drive)

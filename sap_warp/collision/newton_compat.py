@@ -1,0 +1,246 @@
+"""All that relies on how Newton's pipeline is built inside: the one file to look at when Newton changes.
+
+`tests/test_newton_compat.py` compares it with the installed version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import newton
+import warp as wp
+from newton.geometry import BroadPhaseSAP, NarrowPhase
+
+TESTED = "1.7"
+"""Version of Newton that this file was written for, as in ``pyproject.toml``."""
+
+_PADDED_GRIDS = (
+    "total_num_threads",
+    "num_tile_blocks",
+    "num_mesh_mesh_blocks",
+    "mesh_mesh_target_blocks",
+    "num_mesh_plane_blocks",
+    "mesh_plane_target_blocks",
+)
+"""Grid sizes of the narrow phase. All its kernels stride over their work by them."""
+
+USED_MEMBERS: dict[str, tuple[str, ...]] = {
+    "model": ("_contact_capacity_initialized", "_shape_mesh_properties"),
+    "pipeline": (
+        *("model", "broad_phase", "narrow_phase", "include_static_kinematic_pairs", "geom_transform", "geom_data"),
+        *("broad_phase_shape_pairs", "broad_phase_pair_count", "shape_pairs_max", "_rigid_contact_surface_velocity"),
+    ),
+    "narrow_phase": (
+        *("shape_aabb_lower", "shape_aabb_upper", "triangle_pairs", "triangle_pairs_count"),
+        *_PADDED_GRIDS,
+    ),
+    "sweep_and_prune": (
+        *("world_count", "max_shapes_per_world", "sweep_thread_count_multiplier"),
+        *("sort_type", "tile_sort_kernel", "tile_block_dim"),
+    ),
+}
+"""Members of Newton's objects that are read, written or replaced here, private ones and those without a promise."""
+
+
+_SURFACE_VELOCITY = 2
+"""Newton's flag of a mesh that carries its surface along, ``MeshProperties.SURFACE_VELOCITY``."""
+
+
+def publish_capacity(model: newton.Model, capacity: int) -> None:
+    """Tell the model, whose contact observables follow it, the size of the buffers that the caller sees."""
+    if model.rigid_contact_max != capacity:
+        model.rigid_contact_max = capacity
+        model._contact_capacity_initialized = True  # Newton's mark of a size that came from a pipeline
+
+
+def has_surface_velocity(model: newton.Model) -> bool:
+    """Whether a mesh of the model carries its surface along, for which Newton's pipeline writes extra rows."""
+    properties = model._shape_mesh_properties
+    return properties is not None and bool((properties.numpy() & _SURFACE_VELOCITY).any())
+
+
+class StageArrays(NamedTuple):
+    """What the stages of Newton's pipeline hand to each other."""
+
+    pose: wp.array
+    """World pose of each shape that the last pass placed."""
+    data: wp.array
+    """Size and margin of each shape."""
+    lower: wp.array
+    """Lower corner of the box around each shape, margin and gap, in world frame [m]."""
+    upper: wp.array
+    pair: wp.array
+    """Pairs of shapes for the narrow phase."""
+    pair_count: wp.array
+    triangle_count: wp.array
+    """Pairs of triangles; empty if it counts none."""
+    triangle_max: int
+
+
+class AdaptedPipeline(newton.CollisionPipeline):
+    """Newton's pipeline with buffers of any size, launches that suit the CPU, and a way in for another broad phase."""
+
+    buffer_size: int
+    """Contacts that a buffer from `contacts` can hold."""
+
+    def adapt(self, buffer_size: int, shared_stages: bool) -> None:
+        """Say how large the caller's buffers are, and make the launches suit the device.
+
+        Args:
+            buffer_size: Contacts that a buffer from `contacts` can hold.
+            shared_stages: Whether others may use the stages too; they are then changed for the time of a pass only.
+        """
+        self.buffer_size = buffer_size
+        self._launches: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if self.device.is_cpu:
+            unpadded = UnpaddedLaunches(self)
+            if shared_stages:
+                self._launches = unpadded
+            else:
+                unpadded.apply()
+
+    @property
+    def rigid_contact_max(self) -> int:
+        """Contacts that a buffer from `contacts` can hold."""
+        return self.buffer_size
+
+    @property
+    def arrays(self) -> StageArrays:
+        """What the stages hand to each other."""
+        narrow_phase = self.narrow_phase
+        count, triangles = narrow_phase.triangle_pairs_count, narrow_phase.triangle_pairs
+        return StageArrays(
+            self.geom_transform,
+            self.geom_data,
+            narrow_phase.shape_aabb_lower,
+            narrow_phase.shape_aabb_upper,
+            self.broad_phase_shape_pairs,
+            self.broad_phase_pair_count,
+            wp.empty(0, dtype=wp.int32, device=self.device) if count is None else count,
+            0 if triangles is None else triangles.shape[0],
+        )
+
+    def contacts_for(self, size: int) -> newton.Contacts:
+        """Like `contacts`, of another size."""
+        usual, self.buffer_size = self.buffer_size, size
+        try:
+            return self.contacts()
+        finally:
+            self.buffer_size = usual
+
+    def collide(self, state: Any, contacts: newton.Contacts, **options: Any) -> None:
+        """Newton's `collide`, with launches that suit the device."""
+        with self._launches:
+            super().collide(state, contacts, **options)
+
+    def collide_with(self, search: Callable[[], None], state: Any, contacts: newton.Contacts) -> None:
+        """Newton's `collide` without its shape poses, boxes and pairs, which ``search`` has to provide instead.
+
+        ``search`` also sets the counters of ``contacts``; nobody counts the generation.
+        """
+        usual = {"model": self.model, "broad_phase": self.broad_phase}
+        _set([(self, {"model": _WithoutShapes(self.model), "broad_phase": _Search(search)})])
+        try:
+            self.collide(state, contacts)
+        finally:
+            _set([(self, usual)])
+
+
+class _WithoutShapes:
+    """A model as Newton's pipeline sees it when there is nothing to place and to bound."""
+
+    shape_count = 0
+
+    def __init__(self, model: newton.Model):
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+class _Search:
+    """Stands in for Newton's broad phase of listed pairs."""
+
+    def __init__(self, search: Callable[[], None]):
+        self._search = search
+
+    def launch(self, *_: Any, **__: Any) -> None:
+        """What Newton's pipeline calls after it has placed the shapes."""
+        self._search()
+
+
+# A thread of a grid costs tens of nanoseconds on the CPU, and does no work beside others.
+
+
+class UnpaddedLaunches:
+    """Lets one thread do the work of grids that Newton sizes for occupancy, 64 to 1280 threads on the CPU.
+
+    The contacts are the same. Used as a context it changes the stages for the time of a pass, and gives instances that
+    others may use too back as they were. Subclasses of Newton's stages launch as they like and are left alone.
+    """
+
+    def __init__(self, pipeline: newton.CollisionPipeline):
+        """Work out the sizes for the stages of ``pipeline``."""
+        broad_phase, narrow_phase = pipeline.broad_phase, pipeline.narrow_phase
+        self._changes: list[tuple[Any, dict[str, Any]]] = []
+        if type(narrow_phase) is NarrowPhase:
+            self._changes.append((narrow_phase, dict.fromkeys(_PADDED_GRIDS, 1)))
+        if type(broad_phase) is BroadPhaseSAP:
+            self._changes.append((broad_phase, _sweep_and_prune_sizes(broad_phase)))
+        self._before: list[tuple[Any, dict[str, Any]]] = []
+
+    def apply(self) -> None:
+        """Change the stages for good."""
+        _set(self._changes)
+
+    def __enter__(self) -> None:
+        self._before = [(stage, {name: getattr(stage, name, None) for name in new}) for stage, new in self._changes]
+        self.apply()
+
+    def __exit__(self, *_: object) -> None:
+        _set(self._before)
+
+
+def _set(values: list[tuple[Any, dict[str, Any]]]) -> None:
+    for stage, attributes in values:
+        for name, value in attributes.items():
+            setattr(stage, name, value)
+
+
+def _sweep_and_prune_sizes(broad_phase: BroadPhaseSAP) -> dict[str, Any]:
+    """Sort small worlds in place: Warp's segmented sort on the CPU clears a 64 K histogram for each world."""
+    elements = broad_phase.world_count * broad_phase.max_shapes_per_world
+    return {
+        "sweep_thread_count_multiplier": 1.5 / max(elements, 1),  # Newton launches int(multiplier * elements)
+        "sort_type": "tile",
+        "tile_sort_kernel": sort_segments,
+        "tile_block_dim": 32,  # the CPU clamps it to one lane
+    }
+
+
+@wp.kernel(enable_backward=False)
+def sort_segments(key: wp.array[float], value: wp.array[int], segment_size: int) -> None:
+    """Sort every segment of ``key`` in place, ascending, and permute ``value`` alike (shell sort, Ciura-like gaps)."""
+    base = wp.tid() * segment_size
+    gap = int(1)
+    while gap * 9 < segment_size * 4:
+        gap = (gap * 9) // 4 + 1
+    while gap >= 1:
+        i = int(gap)
+        while i < segment_size:
+            k = key[base + i]
+            v = value[base + i]
+            j = int(i)
+            while j >= gap and key[base + j - gap] > k:
+                key[base + j] = key[base + j - gap]
+                value[base + j] = value[base + j - gap]
+                j -= gap
+            key[base + j] = k
+            value[base + j] = v
+            i += 1
+        if gap == 1:
+            gap = 0
+        else:
+            gap = wp.max((gap * 4) // 9, 1)

@@ -1,0 +1,103 @@
+"""What is done with the rows that Newton's narrow phase wrote: repair them, choose among them, count them.
+
+On the CPU it is one launch, because a launch costs as much there as the repair of some dozens of rows.
+"""
+
+import functools
+from typing import Any
+
+import newton
+import warp as wp
+
+from ..kernels.structs import StructCache
+from .newton_compat import AdaptedPipeline
+from .normals import ShapePoses, repair_all, repair_rows
+from .overflow import Overflow, Selection, join_rows
+from .records import CapacityRecord, PassCounts, note_contacts, note_pass, note_stages
+from .rows import ContactRows, RowArguments, close_rows
+
+CUDA_THREADS = 16384
+"""Threads that share the repair of rows on CUDA."""
+
+
+@functools.cache
+def make_end_kernel(selects: bool, own_search: bool) -> Any:
+    """The kernel for one thread.
+
+    Args:
+        selects: Whether Newton wrote into a larger buffer, ``source``; else that is the caller's.
+        own_search: Whether Newton's pipeline left the counting of passes to us.
+    """
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def end_pass(
+        shapes: wp.array[ShapePoses],
+        body_q: wp.array[wp.transformf],
+        own_rows: wp.array[wp.int32],
+        selection: wp.array[Selection],
+        source: wp.array[ContactRows],
+        target: wp.array[ContactRows],
+        dropped_out: wp.array[wp.int32],
+        counts: wp.array[PassCounts],
+    ) -> None:
+        """Repair Newton's rows, which follow our own ones, bring all into the caller's buffer and note the counts."""
+        own = own_rows[0]
+        capacity = selection[0].capacity
+        found_max = selection[0].found_max
+        repair_rows(shapes, body_q, found_max, own, 1, source)
+        found = source[0].counters[0]
+        if wp.static(selects):
+            join_rows(selection[0], own, body_q, source, target, dropped_out)
+        elif wp.static(own_search):
+            close_rows(target[0], found, target[0].counters[2])
+        note_contacts(counts[0], target[0].counters[0], capacity, found, found_max)
+        note_stages(counts[0], target[0].counters[2])
+
+    return end_pass
+
+
+class PassEnd:
+    """The end of every pass with Newton's narrow phase. Nothing is allocated."""
+
+    def __init__(
+        self, pipeline: AdaptedPipeline, overflow: Overflow, record: CapacityRecord, own_rows: wp.array | None = None
+    ):
+        """Prepare.
+
+        Args:
+            pipeline: Newton's.
+            overflow: What it writes into.
+            record: Receives the counts.
+            own_rows: How many rows were written before Newton's; None if its pipeline finds all contacts.
+        """
+        self._model, self._pose, self._device = pipeline.model, pipeline.arrays.pose, pipeline.device
+        self._overflow, self._record = overflow, record
+        self._rows, self._structs = RowArguments(self._device), StructCache(self._device)
+        self._own_search = own_rows is not None
+        self._own_rows = wp.zeros(1, dtype=wp.int32, device=self._device) if own_rows is None else own_rows
+
+    def run(self, body_q: wp.array, buffer: newton.Contacts) -> None:
+        """Bring the contacts of the last pass into ``buffer``."""
+        overflow, rows = self._overflow, self._rows
+        written, dropped = overflow.written(buffer), overflow.dropped_of(buffer)
+        shapes = self._structs.get(
+            {"body": self._model.shape_body, "kind": self._model.shape_type, "pose": self._pose}, ShapePoses
+        )
+        if self._device.is_cpu:
+            kernel = make_end_kernel(written is not buffer, self._own_search)
+            inputs = [shapes, body_q, self._own_rows, overflow.tables, rows.of(written)]
+            self._launch(kernel, 1, inputs, [rows.of(buffer), dropped, self._record.counts])
+            return
+        found_max = written.rigid_contact_max
+        threads = min(found_max, CUDA_THREADS)
+        self._launch(repair_all, threads, [shapes, body_q, found_max, threads], [rows.of(written)])
+        if written is not buffer:
+            overflow.select(body_q, buffer)
+        sizes = [buffer.contact_counters, buffer.rigid_contact_max, written.contact_counters, found_max]
+        self._launch(note_pass, 1, sizes, [self._record.counts])
+
+    def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:
+        block_dim, device = 1 if dim == 1 else 256, self._device
+        wp.launch(
+            kernel, dim=dim, inputs=inputs, outputs=outputs, block_dim=block_dim, device=device, record_tape=False
+        )

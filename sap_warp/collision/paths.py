@@ -1,0 +1,229 @@
+"""The three ways to the contacts of a model, and which one a pipeline takes.
+
+A path is built from `PathParts` and does all of a pass in ``find(view, buffer, dt)``: replace the content of ``buffer``
+by the contacts at ``view``, whose poses are refreshed, and note the counts. ``dt`` is the horizon of speculative
+contacts [s], which only Newton's pipeline knows. ``bound(model, pairs)`` is the number of contacts that a pass must be
+able to write. Nothing is allocated after the constructor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..kernels.structs import StructArgument, StructCache
+from .capacity import contact_bound
+from .cpu_broad_phase import KNOWN_KINDS, Candidates, Shapes, search_pairs, sort_by_body
+from .ground import WHOLE, GroundTable, ground_bound, is_ground_pair
+from .ground_ranges import GroundRanges
+from .newton_compat import AdaptedPipeline, has_surface_velocity
+from .overflow import Overflow
+from .pairs import name_pair
+from .pass_end import PassEnd
+from .records import CapacityRecord
+from .rows import RowArguments
+from .state import SapCollisionState
+
+
+@dataclass(frozen=True)
+class PathChoice:
+    """Which path a pipeline takes, and why."""
+
+    name: str
+    """``"ground"``, ``"listed"`` or ``"newton"``, from the fastest to the slowest."""
+
+    reason: str
+    """Why this one: what keeps the pipeline from a faster one."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+def choose_path(model: newton.Model, pairs: np.ndarray | None, wanted_of_newton: str = "") -> PathChoice:
+    """The fastest path that suits.
+
+    Args:
+        model: Whose shapes.
+        pairs: The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them.
+        wanted_of_newton: What only Newton's pipeline can do and was asked for, as the beginning of a sentence.
+    """
+    if not model.device.is_cpu:
+        return PathChoice("newton", f"the model is on {model.device}; the other paths are for the CPU")
+    if wanted_of_newton:
+        return PathChoice("newton", f"{wanted_of_newton}, which Newton's own stages do")
+    if pairs is None:
+        return PathChoice("newton", "there is no list of pairs; its broad phase discovers them")
+    if len(pairs) == 0:
+        return PathChoice("newton", "no shapes may meet")
+    if model.requires_grad:
+        return PathChoice("newton", "the model asks for gradients")
+    ground = is_ground_pair(model, pairs)
+    if ground.all():
+        return PathChoice("ground", "every pair is of an infinite resting plane and a simple shape")
+    strange = ~np.isin(model.shape_type.numpy()[pairs], KNOWN_KINDS).all(axis=1)
+    if strange.any():
+        return PathChoice("newton", f"only it has bounds for {name_pair(model, pairs[strange][0])}")
+    if has_surface_velocity(model):
+        return PathChoice("newton", "a mesh has surface velocities")
+    first = name_pair(model, pairs[~ground][0])
+    others = int((~ground).sum()) - 1
+    more = f" and {others} other pairs are" if others > 1 else " and another pair are" if others else " are"
+    return PathChoice("listed", f"{first}{more} not of an infinite resting plane and a simple shape")
+
+
+@dataclass(frozen=True)
+class PathParts:
+    """What a path is built from."""
+
+    pipeline: AdaptedPipeline
+    """Newton's."""
+
+    pairs: np.ndarray | None
+    """The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them."""
+
+    overflow: Overflow
+    """What a pass writes into, if the caller's buffer may be too small."""
+
+    record: CapacityRecord
+    """Receives the counts."""
+
+
+class GroundPath:
+    """All contacts are with the ground: one launch finds, writes, chooses and counts them. CPU only."""
+
+    def __init__(self, parts: PathParts):
+        """Prepare the table of pairs."""
+        self._parts = parts
+        self._table = self._make_table()
+        self._count = len(self._table.shapes)
+        self._rows = RowArguments(parts.pipeline.device)
+
+    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None) -> None:
+        """Fill ``buffer``."""
+        overflow, rows = self._parts.overflow, self._rows
+        written = overflow.written(buffer)
+        if buffer.clear_buffers:
+            buffer.clear(bump_generation=False)
+        if buffer.rigid_contact_match_index is not None:
+            buffer.rigid_contact_match_index.fill_(-1)  # as Newton does where it matches nothing
+        inputs = [0, self._count, WHOLE, view.body_q, overflow.tables, rows.of(written)]
+        outputs = [rows.of(buffer), overflow.dropped_of(buffer), self._parts.record.counts]
+        self._table.launch(written is not buffer, inputs, outputs)
+
+    @staticmethod
+    def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
+        """Contacts that a pass must be able to write."""
+        assert pairs is not None
+        return ground_bound(model, pairs)
+
+    def split(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundRanges | None:
+        """See `SapCollisionPipeline.split`."""
+        parts = self._parts
+        if self._table.most_contacts().sum() > parts.overflow.capacity:
+            return None
+        selects = parts.overflow.larger is not None
+        return GroundRanges(parts.pipeline, self._make_table(), selects, parts.record, bounds, body_world)
+
+    def _make_table(self) -> GroundTable:
+        pipeline, pairs = self._parts.pipeline, self._parts.pairs
+        assert pairs is not None
+        return GroundTable(pipeline.model, pairs, pipeline.include_static_kinematic_pairs)
+
+
+class ListedPath:
+    """Pairs from a list: the ground as in `GroundPath`, the rest by a broad phase of our own. CPU only.
+
+    Newton's narrow phase takes what the broad phase lists; it has nothing to do if nothing is near. Contacts are those
+    of Newton's pipeline, in another order: first the ground's, then those of Newton's narrow phase.
+    """
+
+    def __init__(self, parts: PathParts):
+        """Sort the pairs."""
+        self._pipeline, self._overflow, pairs = parts.pipeline, parts.overflow, parts.pairs
+        assert pairs is not None
+        model, device = parts.pipeline.model, parts.pipeline.device
+        self._model, self._arrays = model, parts.pipeline.arrays
+        ground = is_ground_pair(model, pairs)
+        self._ground = GroundTable(model, pairs[ground], parts.pipeline.include_static_kinematic_pairs)
+        bodies = model.shape_body.numpy()[pairs]
+        may_meet = (bodies >= 0).any(axis=1) & (bodies[:, 0] != bodies[:, 1])
+        self._bodies = StructArgument(sort_by_body(model, pairs[~ground & may_meet]), device)
+        self._boxed = wp.zeros(model.shape_count, dtype=wp.int32, device=device)
+        found: Any = Candidates()
+        found.pair, found.count = self._arrays.pair, self._arrays.pair_count
+        found.pass_number, found.own_rows = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
+        self._candidates = StructArgument(found, device)
+        self._rows, self._structs = RowArguments(device), StructCache(device)
+        self._end = PassEnd(parts.pipeline, parts.overflow, parts.record, found.own_rows)
+
+    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None) -> None:
+        """Fill ``buffer``."""
+        written = self._overflow.written(buffer)
+        if buffer.clear_buffers and written is not buffer:
+            buffer.clear(bump_generation=False)
+        self._pipeline.collide_with(lambda: self._search(view.body_q, written, buffer), view, written)
+        self._end.run(view.body_q, buffer)
+
+    @staticmethod
+    def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
+        """Contacts that a pass must be able to write."""
+        return contact_bound(model, pairs)
+
+    def _search(self, body_q: wp.array, written: newton.Contacts, buffer: newton.Contacts) -> None:
+        pairs = [self._ground.argument(), len(self._ground.shapes), self._bodies.array]
+        inputs = [*pairs, self._shapes(), body_q, self._overflow.tables, self._rows.of(written)]
+        outputs = [self._rows.of(buffer), self._candidates.array]
+        device = self._pipeline.device
+        wp.launch(search_pairs, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
+
+    def _shapes(self) -> wp.array:
+        """The `Shapes`; arrays of the model may have been replaced since the last pass."""
+        model, arrays = self._model, self._arrays
+        fields = {
+            "body": model.shape_body,
+            "kind": model.shape_type,
+            "local": model.shape_transform,
+            "size": model.shape_scale,
+            "margin": model.shape_margin,
+            "gap": model.shape_gap,
+            "local_lower": model.shape_collision_aabb_lower,
+            "local_upper": model.shape_collision_aabb_upper,
+            "body_flags": model.body_flags,
+            "pose": arrays.pose,
+            "data": arrays.data,
+            "lower": arrays.lower,
+            "upper": arrays.upper,
+            "boxed": self._boxed,
+        }
+        return self._structs.get(fields, Shapes)
+
+
+class NewtonPath:
+    """Newton's pipeline as it is, on both devices."""
+
+    def __init__(self, parts: PathParts):
+        """Prepare the end of the passes."""
+        self._pipeline, self._overflow = parts.pipeline, parts.overflow
+        self._end = PassEnd(parts.pipeline, parts.overflow, parts.record)
+
+    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None) -> None:
+        """Fill ``buffer``."""
+        written = self._overflow.written(buffer)
+        if buffer.clear_buffers and written is not buffer:
+            buffer.clear(bump_generation=False)
+        self._pipeline.collide(view, written, dt=dt)
+        self._end.run(view.body_q, buffer)
+
+    @staticmethod
+    def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
+        """Contacts that a pass must be able to write."""
+        return contact_bound(model, pairs)
+
+
+CollisionPath: TypeAlias = GroundPath | ListedPath | NewtonPath
+PATHS: dict[str, type[CollisionPath]] = {"ground": GroundPath, "listed": ListedPath, "newton": NewtonPath}
+"""The class of each path by the name of a `PathChoice`."""

@@ -1,0 +1,173 @@
+"""Many steps of the worlds of a shard: begin, (collide, solve, continue) n - 1 times, collide, solve, end.
+
+Every part of this sequence is a captured graph. Where detection can look at a few worlds alone, a range of worlds takes
+all steps but the last before the next range begins, and stays in the cache of the core from step to step: nobody looks
+at the worlds in between, and they do not meet. The last step takes all worlds together, so that whoever looks at state
+and contacts then finds them complete. The results are those of single steps, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import warp as wp
+
+from ..kernels.launch import WorldRange
+
+if TYPE_CHECKING:
+    from .shards import Shard
+
+BUNDLE_STEPS = 16
+"""Steps between the first and the last that one graph holds, beside the graph for one of them ..."""
+BUNDLE_WORLDS = 16
+"""... if there are at most so many worlds. Starting a graph takes about a microsecond, a tenth of a step of a small
+world."""
+
+
+class _Group(NamedTuple):
+    """Ranges of worlds whose contacts are found together."""
+
+    ranges: Sequence[WorldRange]
+    find: Callable[[bool], Any]
+    """Finds their contacts and returns the buffer; told whether it is the first time since the steps began."""
+
+
+class _Graphs(NamedTuple):
+    begin: Any
+    first: Any
+    further: Any
+    bundle: Any
+
+
+class Run:
+    """Steps of a shard's worlds with one time step."""
+
+    def __init__(self, shard: Shard, dt: float, together: bool = False):
+        """Nothing is launched or captured yet; ``together`` lets all worlds take each step together."""
+        self._shard = shard
+        self._steps = shard.solver.steps(shard.control, dt)
+        self._ranges = None if together else split_detection(shard)
+        self.groups = self._make_groups()
+        self._graphs: list[_Graphs] = []
+        self._last: Any = None
+
+    @property
+    def ranges(self) -> int:
+        """How many ranges of worlds take their steps one after the other."""
+        return len(self.groups)
+
+    def launch(self, steps: int) -> None:
+        """Take ``steps`` steps, without graphs."""
+        for group in self.groups:
+            self.begin(group)
+            for i in range(steps - 1):
+                self.take(group, i == 0)
+        self.finish()
+
+    def capture(self) -> None:
+        """Record the graphs."""
+        few = self._shard.world_count <= BUNDLE_WORLDS
+        for group in self.groups:
+            begin = self._record(partial(self.begin, group))
+            first, further = (self._record(partial(self.take, group, is_first)) for is_first in (True, False))
+            bundle = self._record(partial(self._take_bundle, group)) if few else None
+            self._graphs.append(_Graphs(begin, first, further, bundle))
+        self._last = self._record(self.finish)
+
+    def replay(self, steps: int) -> None:
+        """Take ``steps`` steps; does not wait for the device."""
+        most = steps if self._ranges is None else self._ranges.passes + 1
+        while steps > 0:
+            together = min(steps, most)
+            self._replay(together)
+            steps -= together
+
+    def _replay(self, steps: int) -> None:
+        launch = wp.capture_launch
+        for graphs in self._graphs:
+            launch(graphs.begin)
+            further = steps - 2
+            if further >= 0:
+                launch(graphs.first)
+            if graphs.bundle is not None:
+                while further >= BUNDLE_STEPS:
+                    launch(graphs.bundle)
+                    further -= BUNDLE_STEPS
+            while further > 0:
+                launch(graphs.further)
+                further -= 1
+        launch(self._last)
+
+    def _make_groups(self) -> list[_Group]:
+        shard, found = self._shard, self._ranges
+        if found is None:
+
+            def find_all(is_first: bool) -> Any:
+                shard.pipeline.collide(shard.state, shard.contacts)
+                return shard.contacts
+
+            return [_Group(shard.solver.ranges, find_all)]
+
+        def finder(i: int) -> Callable[[bool], Any]:
+            def find(is_first: bool) -> Any:
+                found.find(i, shard.state, is_first)
+                return found.buffer
+
+            return find
+
+        return [_Group((worlds,), finder(i)) for i, worlds in enumerate(shard.solver.ranges)]
+
+    def begin(self, group: _Group) -> None:
+        """Read the state."""
+        for worlds in group.ranges:
+            self._steps.begin(self._shard.state, worlds)
+
+    def take(self, group: _Group, is_first: bool) -> None:
+        """One step that continues."""
+        shard, steps = self._shard, self._steps
+        contacts = group.find(is_first)
+        steps.collect(shard.state, contacts)
+        for worlds in group.ranges:
+            steps.solve(worlds)
+            steps.proceed(shard.state, worlds)
+            shard.count(contacts, worlds)
+
+    def _take_bundle(self, group: _Group) -> None:
+        for _ in range(BUNDLE_STEPS):
+            self.take(group, False)
+
+    def finish(self) -> None:
+        """The last step, of all worlds."""
+        shard, steps = self._shard, self._steps
+        if self._ranges is not None:
+            self._ranges.note()
+        shard.pipeline.collide(shard.state, shard.contacts)
+        steps.collect(shard.state, shard.contacts)
+        for worlds in shard.solver.ranges:
+            steps.solve(worlds)
+            steps.end(shard.state, worlds)
+            shard.count(shard.contacts, worlds)
+        shard.solver.remember(shard.contacts, shard.dt)
+
+    def _record(self, launch: Callable[[], Any]) -> Any:
+        with wp.ScopedCapture(self._shard.model.device) as capture:
+            launch()
+        return capture.graph
+
+
+def split_detection(shard: Shard) -> Any:
+    """Detection by ranges of worlds, if it gives what detection of all worlds gives; else None."""
+    solver, model = shard.solver, shard.model.newton_model
+    if not model.device.is_cpu:
+        return None
+    body_world = model.body_world.numpy()
+    if len(solver.ranges) > 1 and (body_world < 0).any():  # a body of no world is placed with the first one
+        return None
+    world = np.maximum(body_world, 0)
+    if (np.diff(world) < 0).any():
+        return None
+    bounds = np.array([worlds.first for worlds in solver.ranges] + [solver.sizes.world_count])
+    return shard.pipeline.split(bounds, world)

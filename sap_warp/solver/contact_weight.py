@@ -1,0 +1,162 @@
+"""The weight w of a contact: how easily its two bodies move relative to each other there [1/kg].
+
+    body_inertia    mean over three orthogonal directions c of  1/m + (x x c)^T I^-1 (x x c),  summed over both bodies
+    diag_delassus   |W|_F / 3 with W = J diag(A)^-1 J^T
+    delassus        |W|_F / 3 with W = J A^-1 J^T
+
+x is the arm of the point in body axes. The sum over c of (x x c)(x x c)^T is |x|^2 1 - x x^T, so a body's share is a
+quadratic form in x, whose coefficients are kept: 1/m + square . (x_i^2) - mixed . (x_2 x_3, x_3 x_1, x_1 x_2).
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from ..kernels.launch import solver_kernel
+from ..kernels.spatial import make_spatial
+from ..kernels.types import Types
+from .layout import Layout
+from .links import make_link
+from .motion_data import make_motion_data
+from .options import CONTACT_WEIGHT_MODES
+
+BODY_INERTIA = wp.constant(CONTACT_WEIGHT_MODES.index("body_inertia"))
+DELASSUS = wp.constant(CONTACT_WEIGHT_MODES.index("delassus"))
+
+
+@functools.cache
+def make_mobility(types: Types) -> SimpleNamespace:
+    """The record ``Mobility`` of a body, ``body_mobility(m, point)`` and the kernel that packs the records."""
+    scalar, vec3 = types.scalar, types.vec3
+    Link = make_link(types)
+
+    @wp.struct
+    class Mobility:
+        com: vec3  # centre of mass in the body frame [m]
+        inv_mass: scalar
+        square: vec3
+        mixed: vec3
+
+    @wp.func
+    def body_mobility(m: wp.ref[Mobility], point: vec3) -> scalar:
+        """Mobility [1/kg] of a point in the body frame."""
+        x = point - m.com
+        return (
+            m.inv_mass
+            + x[0] * (m.square[0] * x[0] - m.mixed[2] * x[1])
+            + x[1] * (m.square[1] * x[1] - m.mixed[0] * x[2])
+            + x[2] * (m.square[2] * x[2] - m.mixed[1] * x[0])
+        )
+
+    @solver_kernel
+    def pack_mobility(links: wp.array(dtype=Link), mobility_out: wp.array(dtype=Mobility)):
+        b = wp.tid()
+        W = links[b].inv_inertia / scalar(3.0)
+        m = Mobility()
+        m.com = links[b].com
+        m.inv_mass = scalar(1.0) / links[b].mass
+        m.square = vec3(W[1, 1] + W[2, 2], W[2, 2] + W[0, 0], W[0, 0] + W[1, 1])
+        m.mixed = vec3(W[1, 2] + W[2, 1], W[2, 0] + W[0, 2], W[0, 1] + W[1, 0])
+        mobility_out[b] = m
+
+    return SimpleNamespace(Mobility=Mobility, body_mobility=body_mobility, pack_mobility=pack_mobility)
+
+
+@functools.cache
+def make_delassus(pose: Types, dynamics: Types, weight: Types) -> SimpleNamespace:
+    """``diagonal_weight(layout, d, a, b, r_a, r_b)`` and ``delassus_weight(..., y)`` of a contact of two bodies.
+
+    A body that cannot move is -1. ``y`` is scratch, one vector for each dof.
+    """
+    Motion = make_motion_data(pose, dynamics)
+    scalar, vec3, mat33 = weight.scalar, weight.vec3, weight.mat33
+    to_vec3 = make_spatial(weight).to_vec3
+
+    @wp.func
+    def jacobian_column(d: wp.ref[Motion], e: int, on_a: bool, on_b: bool, r_a: vec3, r_b: vec3) -> vec3:
+        """Dvc / dv_e in world axes."""
+        # factors, not branches: a vector that branches change goes through memory
+        a = wp.where(on_a, scalar(1.0), scalar(0.0))
+        b = wp.where(on_b, scalar(1.0), scalar(0.0))
+        return to_vec3(d.Sv[e]) * (b - a) + wp.cross(to_vec3(d.Sw[e]), r_b * b - r_a * a)
+
+    @wp.func
+    def chain_start(layout: wp.ref[Layout], body: int) -> int:
+        if body < 0:
+            return -1
+        return layout.body_chain[body]
+
+    @wp.func
+    def diagonal_weight(layout: wp.ref[Layout], d: wp.ref[Motion], a: int, b: int, r_a: vec3, r_b: vec3) -> scalar:
+        xx = scalar(0.0)
+        yy = scalar(0.0)
+        zz = scalar(0.0)
+        yz = scalar(0.0)
+        zx = scalar(0.0)
+        xy = scalar(0.0)
+        i = int(chain_start(layout, a))
+        j = int(chain_start(layout, b))
+        while i >= 0 or j >= 0:
+            e = wp.where(j < 0 or (i >= 0 and i < j), i, j)
+            on_a = i == e
+            on_b = j == e
+            next = layout.dof_parent[e]
+            c = jacobian_column(d, e, on_a, on_b, r_a, r_b)
+            f = c * scalar(d.inverse_diagonal[e])
+            xx += c[0] * f[0]
+            yy += c[1] * f[1]
+            zz += c[2] * f[2]
+            yz += c[1] * f[2]
+            zx += c[2] * f[0]
+            xy += c[0] * f[1]
+            i = wp.where(on_a, next, i)
+            j = wp.where(on_b, next, j)
+        return wp.sqrt(xx * xx + yy * yy + zz * zz + scalar(2.0) * (yz * yz + zx * zx + xy * xy)) / scalar(3.0)
+
+    @wp.func
+    def is_above(layout: wp.ref[Layout], start: int, dof: int) -> bool:
+        """Whether ``dof`` is on the chain from ``start`` to the root."""
+        return layout.rows.first[dof] <= start and start <= dof
+
+    @wp.func
+    def delassus_weight(
+        layout: wp.ref[Layout], d: wp.ref[Motion], a: int, b: int, r_a: vec3, r_b: vec3, y: wp.array(dtype=vec3)
+    ) -> scalar:
+        """W is Y^T Y with Y = L^-1 J^T: forward substitution along the chains, which reach the root in growing order.
+
+        ``y`` holds Y's rows.
+        """
+        W = mat33()
+        start_a = chain_start(layout, a)
+        start_b = chain_start(layout, b)
+        i = int(start_a)
+        j = int(start_b)
+        while i >= 0 or j >= 0:
+            e = wp.where(j < 0 or (i >= 0 and i < j), i, j)
+            on_a = i == e
+            on_b = j == e
+            column = jacobian_column(d, e, on_a, on_b, r_a, r_b)
+            first = layout.rows.first[e]
+            address = layout.rows.entry[e] - first
+            k = start_a
+            while k >= 0 and k < e:
+                if k >= first:
+                    column -= y[k] * scalar(d.A_factor[address + k])
+                k = layout.dof_parent[k]
+            k = start_b
+            while k >= 0 and k < e:
+                # what the two chains share was counted above
+                if k >= first and not (start_a >= 0 and k >= start_a and is_above(layout, start_a, k)):
+                    column -= y[k] * scalar(d.A_factor[address + k])
+                k = layout.dof_parent[k]
+            column = column * scalar(d.A_factor[address + e])
+            y[e] = column
+            W += wp.outer(column, column)
+            if on_a:
+                i = layout.dof_parent[i]
+            if on_b:
+                j = layout.dof_parent[j]
+        return wp.sqrt(wp.ddot(W, W)) / scalar(3.0)
+
+    return SimpleNamespace(diagonal_weight=diagonal_weight, delassus_weight=delassus_weight)

@@ -1,0 +1,102 @@
+"""Body poses of a whole model by NumPy: what is needed once does not wait for a kernel to be compiled.
+
+The meaning of joint_q is Newton's, see `links` for the frames; `kinematics` has the same on the device.
+"""
+
+from __future__ import annotations
+
+import newton
+import numpy as np
+
+from .topology import tree_joints
+
+_T = newton.JointType
+_FLOATING = (int(_T.FREE), int(_T.DISTANCE))
+
+
+def place_bodies(model: newton.Model) -> None:
+    """Set ``model.body_q`` and ``body_qd`` to what its joint_q and joint_qd say."""
+    if model.joint_qd.numpy().any():
+        state = model.state()
+        newton.eval_fk(model, model.joint_q, model.joint_qd, state)
+        model.body_qd.assign(state.body_qd)
+    else:
+        model.body_qd.zero_()
+    model.body_q.assign(body_poses(model, model.joint_q.numpy()))
+
+
+def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
+    """Poses [m, quaternion xyzw] of all bodies in world frame at ``joint_q``, shape (bodies, 7), fp64."""
+    joints = np.flatnonzero(tree_joints(model))
+    parent, child = model.joint_parent.numpy()[joints], model.joint_child.numpy()[joints]
+    p, r = _joint_transforms(model, joints, joint_q.astype(np.float64))
+    X_p = model.joint_X_p.numpy()[joints].astype(np.float64)
+    X_c = model.joint_X_c.numpy()[joints].astype(np.float64)
+    r_c = _inverse(_unit(X_c[:, 3:]))
+    p, r = _compose(X_p[:, :3], _unit(X_p[:, 3:]), p, r)
+    p, r = _compose(p, r, -_rotate(r_c, X_c[:, :3]), r_c)
+    poses = model.body_q.numpy().astype(np.float64)
+    placed = np.zeros(model.body_count + 1, bool)
+    placed[-1] = True  # the world, which is parent -1
+    waiting = np.arange(len(joints))
+    while len(waiting):
+        ready = placed[parent[waiting]]
+        now, waiting = waiting[ready], waiting[~ready]
+        on = parent[now]
+        moved = on >= 0
+        p_P = np.where(moved[:, None], poses[on, :3], 0.0)
+        r_P = np.where(moved[:, None], poses[on, 3:], [0.0, 0.0, 0.0, 1.0])
+        position, rotation = _compose(p_P, r_P, p[now], r[now])
+        poses[child[now]] = np.concatenate([position, _unit(rotation)], axis=1)
+        placed[child[now]] = True
+        if not len(now):
+            raise ValueError("The joints of the model form no trees: some of them hang on each other in a ring.")
+    return poses
+
+
+def _joint_transforms(model: newton.Model, joints: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """p_FM and r_FM of the chosen joints."""
+    kind = model.joint_type.numpy()[joints]
+    start, dof = model.joint_q_start.numpy()[joints], model.joint_qd_start.numpy()[joints]
+    linear, angular = model.joint_dof_dim.numpy()[joints].T
+    p = np.zeros((len(joints), 3))
+    r = np.tile([0.0, 0.0, 0.0, 1.0], (len(joints), 1))
+    floating, ball = np.isin(kind, _FLOATING), kind == int(_T.BALL)
+    p[floating] = q[start[floating, None] + np.arange(3)]
+    r[floating] = _unit(q[start[floating, None] + np.arange(3, 7)])
+    r[ball] = _unit(q[start[ball, None] + np.arange(4)])
+    axis = model.joint_axis.numpy().astype(np.float64)
+    for k in range(6):  # linear axes first, then angular ones, each carried by the rotations before it
+        scalar = ~floating & ~ball & (k < linear + angular)
+        if not scalar.any():
+            break
+        unit = axis[dof[scalar] + k]
+        unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+        value = q[start[scalar] + k][:, None]
+        turns = k >= linear[scalar, None]
+        p[scalar] += np.where(turns, 0.0, unit * value)
+        half = np.where(turns, 0.5 * value, 0.0)
+        r[scalar] = _multiply(r[scalar], np.concatenate([unit * np.sin(half), np.cos(half)], axis=1))
+    return p, r
+
+
+def _compose(p1: np.ndarray, r1: np.ndarray, p2: np.ndarray, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return p1 + _rotate(r1, p2), _multiply(r1, r2)
+
+
+def _rotate(r: np.ndarray, v: np.ndarray) -> np.ndarray:
+    t = 2.0 * np.cross(r[:, :3], v)
+    return v + r[:, 3:] * t + np.cross(r[:, :3], t)
+
+
+def _multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    vector = a[:, 3:] * b[:, :3] + b[:, 3:] * a[:, :3] + np.cross(a[:, :3], b[:, :3])
+    return np.concatenate([vector, a[:, 3:] * b[:, 3:] - np.sum(a[:, :3] * b[:, :3], axis=1, keepdims=True)], axis=1)
+
+
+def _inverse(r: np.ndarray) -> np.ndarray:
+    return r * [-1.0, -1.0, -1.0, 1.0]
+
+
+def _unit(r: np.ndarray) -> np.ndarray:
+    return r / np.linalg.norm(r, axis=1, keepdims=True)

@@ -1,0 +1,182 @@
+"""One packed record per body, `Link`, for the tree recursions: they would read a dozen of Newton's arrays instead.
+
+Frames: W world, P parent body, F the joint's parent frame (X_PF = joint_X_p), M the joint's moving frame
+(X_BM = joint_X_c), B the child body.
+"""
+
+import functools
+from typing import Any
+
+import newton
+import warp as wp
+
+from ..kernels.launch import solver_kernel
+from ..kernels.spatial import make_spatial
+from ..kernels.structs import padded_zeros
+from ..kernels.types import TYPES, Types
+from .layout import Layout, LayoutSizes
+
+PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))
+REVOLUTE = wp.constant(int(newton.JointType.REVOLUTE))
+BALL = wp.constant(int(newton.JointType.BALL))
+FIXED = wp.constant(int(newton.JointType.FIXED))
+FREE = wp.constant(int(newton.JointType.FREE))
+DISTANCE = wp.constant(int(newton.JointType.DISTANCE))
+D6 = wp.constant(int(newton.JointType.D6))
+
+UNTURNED_F = wp.constant(1)
+AT_PARENT = wp.constant(2)
+UNTURNED_M = wp.constant(4)
+AT_M = wp.constant(8)
+SCALAR_JOINT = wp.constant(16)
+"""What makes a joint simple: r_PF is the identity, p_PF is zero, r_MB is the identity, p_BM is zero, all coordinates
+are angles and lengths. `native/tree8.h` has the same numbers."""
+
+
+@wp.struct
+class JointParameters:
+    """Newton's joint and body arrays, by reference."""
+
+    joint_type: wp.array(dtype=wp.int32)
+    joint_parent: wp.array(dtype=wp.int32)
+    joint_child: wp.array(dtype=wp.int32)
+    joint_q_start: wp.array(dtype=wp.int32)
+    joint_qd_start: wp.array(dtype=wp.int32)
+    joint_dof_dim: wp.array2d(dtype=wp.int32)
+    joint_X_p: wp.array(dtype=wp.transformf)
+    joint_X_c: wp.array(dtype=wp.transformf)
+    joint_axis: wp.array(dtype=wp.vec3f)
+    body_com: wp.array(dtype=wp.vec3f)
+    body_mass: wp.array(dtype=wp.float32)
+    body_inertia: wp.array(dtype=wp.mat33f)
+
+
+def joint_parameters(model: newton.Model) -> Any:
+    """Collect the arrays of ``model``; nothing is copied."""
+    parameters: Any = JointParameters()
+    for name in parameters._cls.vars:
+        setattr(parameters, name, getattr(model, name))
+    return parameters
+
+
+@functools.cache
+def make_link(types: Types):
+    """Record of one body and the joint above it: indices in solver order, frames and inertia in one precision."""
+    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
+
+    @wp.struct
+    class Link:
+        kind: int  # joint type
+        parent: int  # solver body, -1 for a root
+        body: int  # Newton's body
+        joint: int  # Newton's joint
+        q_start: int
+        qd_start: int
+        dof: int  # first dof in solver order
+        dof_count: int
+        linear: int  # of these, linear axes
+        simple: int  # which frames of the joint coincide
+        p_PF: vec3  # joint frame in the parent [m]
+        r_PF: quat
+        p_BM: vec3  # joint frame in the child
+        r_MB: quat
+        com: vec3  # centre of mass in the body frame [m]; `native/tree8.h` reads from here to the inertia in two pieces
+        mass: scalar
+        inertia: mat33  # about the centre of mass, body axes [kg m^2]
+        inv_inertia: mat33
+
+    return Link
+
+
+@functools.cache
+def make_pack_kernel(types: Types):
+    """Kernel that packs links and unit joint axes from Newton's arrays, one thread per body."""
+    scalar, mat33 = types.scalar, types.mat33
+    Link = make_link(types)
+    S = make_spatial(types)
+    to_vec3, to_quat, is_zero, is_identity = S.to_vec3, S.to_unit_quat, S.is_zero, S.is_identity
+
+    @solver_kernel
+    def pack_links(
+        layout: Layout,
+        p: JointParameters,
+        links_out: wp.array(dtype=Link),
+        axis_out: wp.array(dtype=types.vec3),
+    ):
+        b = wp.tid()
+        joint = layout.body_joint[b]
+        body = layout.body_newton[b]
+        link = Link()
+        link.kind = p.joint_type[joint]
+        link.parent = layout.body_parent[b]
+        link.body = body
+        link.joint = joint
+        link.q_start = p.joint_q_start[joint]
+        link.qd_start = p.joint_qd_start[joint]
+        link.dof = layout.body_dof[b]
+        link.dof_count = layout.body_dof_count[b]
+        link.linear = p.joint_dof_dim[joint, 0]
+        link.p_PF = to_vec3(wp.transform_get_translation(p.joint_X_p[joint]))
+        link.r_PF = to_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
+        link.p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
+        link.r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
+        link.simple = 0
+        if is_identity(link.r_PF):
+            link.simple = link.simple | UNTURNED_F
+        if is_zero(link.p_PF):
+            link.simple = link.simple | AT_PARENT
+        if is_identity(link.r_MB):
+            link.simple = link.simple | UNTURNED_M
+        if is_zero(link.p_BM):
+            link.simple = link.simple | AT_M
+        if link.kind != BALL and link.kind != FREE and link.kind != DISTANCE:
+            link.simple = link.simple | SCALAR_JOINT
+        link.com = to_vec3(p.body_com[body])
+        link.mass = scalar(p.body_mass[body])
+        I = p.body_inertia[body]
+        inertia = mat33()
+        for i in range(3):
+            for j in range(3):
+                inertia[i, j] = scalar(I[i, j])
+        link.inertia = inertia
+        link.inv_inertia = wp.inverse(inertia)
+        links_out[b] = link
+        i = int(0)
+        while i < link.dof_count:
+            axis_out[link.dof + i] = wp.normalize(to_vec3(p.joint_axis[link.qd_start + i]))
+            i += 1
+
+    return pack_links
+
+
+class Links:
+    """Packed links and axes of a model, in the precisions that the stages ask for."""
+
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes):
+        """Nothing is packed before `get`."""
+        self._model, self._layout, self._sizes = model, layout, sizes
+        self._packed: dict[str, tuple[wp.array, wp.array]] = {}
+
+    def get(self, types: Types) -> tuple[wp.array, wp.array]:
+        """Links by body and unit axes by dof, both in solver order."""
+        if types.name not in self._packed:
+            device = self._model.device
+            links = wp.zeros(self._sizes.body_count, dtype=make_link(types), device=device)
+            axes = padded_zeros(self._sizes.dof_count, types.vec3, device)
+            self._packed[types.name] = (links, axes)
+            self._pack(types)
+        return self._packed[types.name]
+
+    def refresh(self) -> None:
+        """Read the model's arrays again, after frames, axes, masses or inertias have changed."""
+        for name in self._packed:
+            self._pack(TYPES[name])
+
+    def _pack(self, types: Types) -> None:
+        wp.launch(
+            make_pack_kernel(types),
+            dim=self._sizes.body_count,
+            inputs=[self._layout, joint_parameters(self._model)],
+            outputs=list(self._packed[types.name]),
+            device=self._model.device,
+        )

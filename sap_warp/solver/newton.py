@@ -1,0 +1,492 @@
+"""Stage 4: the Newton solve of the convex objective, one world per block, from guess to velocity in one kernel.
+
+l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over dofs l_k(v_k)
+       + sum over bilateral rows l_b(J_b v)
+
+iterate    H d = -g,  v <- v + alpha d                  `objective`, `packed_rows`, `line_search`
+stop       |D g| <= abs_tol + rel_tol max(|D A v|, |D j|), D = diag(A)^(-1/2), j all impulses of the terms
+or |l_new - l_old| <= cost_abs_tol + cost_rel_tol (l_new + l_old)/2
+
+Gradient and Hessian need A (v - v*), which follows from the impulse of free motion, but not v* itself, and finding it
+is a tenth of a step. Only the size of the cost depends on it, by the momentum's share at the start, for which there is
+a lower bound. A cost criterion that is met with the bound is met in truth; only where it is not, v* is found.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.launch import WorldRange, solver_kernel
+from ..kernels.packed_rows import make_cholesky
+from ..kernels.structs import Scratch, StructArgument, WorldStarts, allocate_arrays, make_flat, make_window
+from ..kernels.types import TYPES, Types
+from .constraint_terms import make_constraint_terms
+from .layout import LayoutSizes
+from .line_search import MONOTONE_DECAY, make_line_search
+from .objective import make_objective
+from .options import LINE_SEARCHES, POSITION_INTEGRATIONS
+from .solve_data import SCRATCH, NewtonOptions, make_problem
+from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+from .stiffness import SIZE as STIFFNESS_SIZE
+from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER, make_dof_terms
+
+LARGEST_SPEED = 1e15
+"""A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
+LONG_STEP = 0.5
+"""Only a longer step may end the iteration by its gain: a short one changes the cost little however far the minimum."""
+
+
+@functools.cache
+def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """The kernel of the stage. Precisions are those of `make_problem`; functions are called by all lanes of a block."""
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
+    F = make_objective(dynamics, types, linear, pose)
+    start_at_v0, gradient, hessian, newton_direction = F.start_at_v0, F.gradient, F.hessian, F.newton_direction
+    aim_contacts, advance_contacts = F.aim_contacts, F.advance_contacts
+    rows = make_constraint_terms(dynamics, types, linear, pose)
+    row_count, rows_cost, aim_rows, advance_rows = rows.row_count, rows.rows_cost, rows.aim_rows, rows.advance_rows
+    dof_terms = make_dof_terms(types)
+    evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
+    line_search = make_line_search(dynamics, types, linear, pose)
+    Line, search = line_search.Line, line_search.search
+    cholesky = make_cholesky(linear)
+    factor, solve = cholesky.factor, cholesky.solve
+    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+    block_sum = make_block_sum(vec3)
+    flat_problem, flat_data, window = make_flat(Problem), make_flat(Data), make_window(Data, SCRATCH)
+
+    @wp.struct
+    class Outcome:
+        status: int
+        iterations: int
+        trials: int
+        residual: scalar
+
+    @wp.struct
+    class Cost:
+        """What is known of the momentum's cost at v0, 1/2 p^T A^-1 p."""
+
+        is_counted: int
+        is_known: int
+        momentum: scalar  # or, as long as it is not known, a lower bound
+
+    @wp.func
+    def find_v_star(p: wp.ref[Problem], s: wp.ref[Data]) -> scalar:
+        """Solve A x = impulse for s.direction = v* - v0; returns 1/2 x^T A x, or -1 if A is not positive definite.
+
+        A takes the room of the Hessian, in its own rows: they are not widened by contacts.
+        """
+        shift = p.layout.world_hessian[p.world] - p.layout.world_entry[p.world]
+        i_end = p.layout.world_entry[p.world + 1]
+        i = int(p.layout.world_entry[p.world] + lane())
+        while i < i_end:
+            s.H[i + shift] = lscalar(p.motion.A[i])
+            i += wp.block_dim()
+        e = int(p.first + lane())
+        while e < p.last:
+            s.direction[e] = lscalar(p.motion.impulse[e])
+            e += wp.block_dim()
+        barrier()
+        A = shifted(s.H, shift)
+        ok = factor(A, p.layout.rows, p.first, p.last - p.first, 0)
+        if ok == 0:
+            return scalar(-1.0)
+        solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction)
+        total = vec3()
+        e = int(p.first + lane())
+        while e < p.last:
+            total[0] += scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e])
+            e += wp.block_dim()
+        return block_sum(total, s.scratch, p.world)[0]
+
+    # an array whose entry 0 is the entry ``by`` of the given one
+    @wp.func_native("auto moved = a; moved.data += by; return moved;")
+    def shifted(a: wp.array(dtype=lscalar), by: int) -> wp.array(dtype=lscalar): ...
+
+    @wp.func
+    def is_optimal(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]) -> bool:
+        """The optimality criterion at s.v; DIVERGED if the gradient is not finite."""
+        norms = gradient(p, s)
+        size = wp.sqrt(norms[0])
+        scale = wp.sqrt(wp.max(norms[1], norms[2]))
+        r.residual = size / wp.max(scale, scalar(1e-30))
+        if not wp.isfinite(size):  # whatever is not finite of the state or of a force gets here by the impulse
+            r.status = DIVERGED
+        return size <= scalar(p.options.abs_tol) + scalar(p.options.rel_tol) * scale
+
+    @wp.func
+    def cost_at_start(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
+        """The cost at v0, where s.p is minus the impulse: what is a parabola along any direction, and the rest.
+
+        Of the momentum's cost 1/2 p^T A^-1 p two lower bounds follow from x = p^2/A_ee. Half the largest x is one, and
+        the mean of all x, each weighted with itself, is not larger. Half the sum of all x over the number of dofs of a
+        tree is another: scaled to a diagonal of ones, A has no larger eigenvalue than that.
+        """
+        known.is_counted = 1
+        total = vec3()
+        size = vec3()
+        e = int(p.first + lane())
+        while e < p.last:
+            if known.is_known != 0:
+                total[2] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(p.motion.v_star[e]))
+            else:
+                x = s.p[e] * s.p[e] * scalar(p.motion.inverse_diagonal[e])
+                size += vec3(x, x * x, scalar(0.0))
+            kind = s.kind[e]
+            if (kind & PARABOLA) != 0:
+                total[0] += evaluate_parabola(p.terms, e, s.v[e], p.h)[0]
+            if (kind & ~PARABOLA) != 0:
+                total[1] += evaluate_bounded(p.terms, kind, e, s.v[e], p.h)[0]
+            e += wp.block_dim()
+        row = int(p.row + lane())
+        while row < p.row_end:
+            total[1] += s.projection[row].cost
+            row += wp.block_dim()
+        if row_count(p) > 0:
+            total[0] += rows_cost(p, s)
+        total = block_sum(total, s.scratch, p.world)
+        known.momentum = total[2]
+        if known.is_known == 0:
+            size = block_sum(size, s.scratch, p.world)
+            if size[0] > scalar(0.0):
+                known.momentum = scalar(0.5) * wp.max(size[0] / scalar(p.options.widest), size[1] / size[0])
+        line.m0 = total[0] + known.momentum
+        line.cost = line.m0 + total[1]
+
+    @wp.func
+    def know_cost(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
+        """Replace the lower bound in the cost by the truth."""
+        if known.is_known == 0:
+            true_cost = find_v_star(p, s)
+            if true_cost >= scalar(0.0):  # else the Hessian will show what is wrong with A
+                line.m0 = line.m0 + (true_cost - known.momentum)
+                line.cost = line.cost + (true_cost - known.momentum)
+            known.is_known = 1
+
+    @wp.func
+    def aim(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
+        """What the line search needs to know of the direction s.dv."""
+        aim_contacts(p, s)
+        slopes = aim_rows(p, s)
+        e = int(p.first + lane())
+        while e < p.last:
+            de = s.dv[e]
+            slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
+            if (s.kind[e] & PARABOLA) != 0:
+                value = evaluate_parabola(p.terms, e, s.v[e], p.h)
+                slopes += vec3(value[1], value[2] * de, scalar(0.0)) * de
+            e += wp.block_dim()
+        slopes = block_sum(slopes, s.scratch, p.world)
+        line.m1 = slopes[0]
+        line.m2 = slopes[1]
+        line.slope = slopes[2]
+
+    @wp.func
+    def advance(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar, goes_on: bool):
+        """V <- v + alpha d and all that follows; contact impulses only if the iteration goes on."""
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = s.v[e] + alpha * s.dv[e]
+            s.p[e] = s.p[e] + alpha * s.A_dv[e]
+            e += wp.block_dim()
+        advance_contacts(p, s, alpha, goes_on)
+        advance_rows(p, s, alpha)
+        barrier()
+        line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
+
+    @wp.func
+    def is_enough(p: wp.ref[Problem], gain: scalar, cost: scalar) -> bool:
+        """The cost criterion, after a step that lowered the cost by ``gain`` to ``cost``."""
+        mean = scalar(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
+        return wp.abs(gain) < scalar(p.options.cost_abs_tol) + scalar(p.options.cost_rel_tol) * mean
+
+    @wp.func
+    def is_settled(
+        p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost], alpha: scalar, gain: scalar
+    ) -> bool:
+        """Whether a step that lowered the cost by ``gain`` to line.cost is the last one."""
+        if alpha <= scalar(wp.static(LONG_STEP)):
+            return False
+        if not is_enough(p, gain, line.cost) and p.options.cost_rel_tol > wp.float64(0.0):
+            know_cost(p, s, line, known)
+        return is_enough(p, gain, line.cost)
+
+    @wp.func
+    def move_freely(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+        """v* is the answer of a world without any term; returns its status."""
+        status = int(0)
+        if p.motion.solved == 0:
+            if find_v_star(p, s) < scalar(0.0):
+                status = FREE_MOTION_FAILED
+        e = int(p.first + lane())
+        while e < p.last:
+            v = scalar(p.motion.v0[e])
+            if p.motion.solved != 0:
+                v = scalar(p.motion.v_star[e])
+            elif status == 0:
+                v = scalar(p.motion.v0[e] + wp.float64(s.direction[e]))
+            s.v[e] = v
+            e += wp.block_dim()
+        barrier()
+        return status
+
+    @wp.func
+    def is_free(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+        """Whether a world has no term at all."""
+        return p.row == p.row_end and s.term_count == 0 and row_count(p) == 0
+
+    @wp.func
+    def list_terms(p: wp.ref[Problem], s: wp.ref[Data]):
+        """Pack the dofs that have terms with bounds, and count those that have any."""
+        barrier()
+        s.term_count = 0
+        s.bounded_count = 0
+        e = int(p.first)
+        while e < p.last:  # every lane counts, one writes
+            kind = s.kind[e]
+            if kind != 0:
+                s.term_count += 1
+                if kind != PARABOLA:
+                    if lane() == 0:
+                        s.bounded[p.first + s.bounded_count] = e
+                    s.bounded_count += 1
+            e += 1
+        barrier()
+
+    @wp.func
+    def choose_terms(p: wp.ref[Problem], s: wp.ref[Data]):
+        """The terms that take part; bounds that only v* might reach are left out."""
+        e = int(p.first + lane())
+        while e < p.last:
+            s.kind[e] = p.terms.kind[e] & TERMS
+            e += wp.block_dim()
+        list_terms(p, s)
+
+    @wp.func
+    def is_crossed(t: wp.ref[Terms], kind: int, active: int, e: int, v: scalar) -> bool:
+        """Whether v crosses a far bound of dof e that takes no part yet."""
+        if (kind & (FAR_LOWER | FAR_UPPER)) == 0:
+            return False
+        lower = (kind & FAR_LOWER) != 0 and (active & LOWER) == 0 and v < t.limit_lower[e]
+        return lower or ((kind & FAR_UPPER) != 0 and (active & UPPER) == 0 and -v < t.limit_upper[e])
+
+    @wp.func
+    def admit_limits(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+        """If the result crosses a far bound: let those take part that v* reaches; whether there are any."""
+        crossed = vec3()
+        e = int(p.first + lane())
+        while e < p.last:
+            if is_crossed(p.terms, p.terms.kind[e], s.kind[e], e, s.v[e]):
+                crossed[0] += scalar(1.0)
+            e += wp.block_dim()
+        crossed = block_sum(crossed, s.scratch, p.world)
+        if crossed[0] == scalar(0.0):
+            return False
+        admitted = vec3()
+        if find_v_star(p, s) >= scalar(0.0):
+            e = int(p.first + lane())
+            while e < p.last:
+                kind = p.terms.kind[e]
+                speed = p.terms.limit_reach[e] * wp.abs(scalar(p.motion.v0[e] + wp.float64(s.direction[e])))
+                near = wp.where((kind & FAR_LOWER) != 0 and -p.terms.limit_lower[e] <= speed, LOWER, 0)
+                near = near | wp.where((kind & FAR_UPPER) != 0 and -p.terms.limit_upper[e] <= speed, UPPER, 0)
+                if (near & ~s.kind[e]) != 0:
+                    s.kind[e] = s.kind[e] | near
+                    admitted[0] += scalar(1.0)
+                e += wp.block_dim()
+            list_terms(p, s)
+        return block_sum(admitted, s.scratch, p.world)[0] > scalar(0.0)
+
+    @wp.func
+    def choose_world(p: wp.ref[Problem], s: wp.ref[Data], world: int, dt: wp.float64):
+        """Point everything to one world."""
+        p.world = world
+        p.first = p.layout.world_dof[world]
+        p.last = p.layout.world_dof[world + 1]
+        p.row = world * p.contacts.capacity
+        p.row_end = p.row + p.contacts.count[world]
+        p.h = scalar(dt)
+        starts = WorldStarts()
+        starts.body = s.shared * p.layout.world_body[world]
+        starts.dof = s.shared * p.first
+        starts.row = s.shared * p.row
+        starts.hessian = s.shared * p.layout.world_hessian[world]
+        window(s, starts)
+
+    @wp.func
+    def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+        """The result in Newton's order; whether all of it is finite and within bounds."""
+        e = int(p.layout.world_prescribed[p.world] + lane())
+        e_end = p.layout.world_prescribed[p.world + 1]
+        while e < e_end:
+            s.velocity[p.layout.dof_newton[e]] = p.motion.v0[e]
+            e += wp.block_dim()
+        large = vec3()
+        e = int(p.first + lane())
+        while e < p.last:
+            s.velocity[p.layout.dof_newton[e]] = wp.float64(s.v[e])
+            if not (wp.abs(s.v[e]) <= scalar(wp.static(LARGEST_SPEED))):
+                large[0] += scalar(1.0)
+            e += wp.block_dim()
+        return block_sum(large, s.scratch, p.world)[0] == scalar(0.0)
+
+    @wp.func
+    def keep_velocity(p: wp.ref[Problem], s: wp.ref[Data]):
+        """What free motion cannot make sense of keeps its state."""
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = scalar(p.motion.v0[e])
+            e += wp.block_dim()
+        barrier()
+
+    @wp.func
+    def store_outcome(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]):
+        is_sane = write_velocity(p, s)
+        if not is_sane and r.status < FREE_MOTION_FAILED:
+            r.status = DIVERGED
+        if lane() == 0:
+            s.status[p.world] = r.status
+            s.iterations[p.world] = r.iterations
+            s.line_iterations[p.world] = r.trials
+            s.residual[p.world] = wp.float64(r.residual)
+
+    @wp.func
+    def solve_world(world: int, problem: wp.array(dtype=Problem), data: wp.array(dtype=Data), dt: wp.float64):
+        """Newton's method. Problem and data are local: functions that are inlined find them in registers."""
+        p = problem[0]
+        s = data[0]
+        choose_world(p, s, world, dt)
+        flat_problem(p)
+        flat_data(s)
+        r = Outcome()
+        r.status = p.motion.status[world]
+        going = r.status == 0
+        if going:
+            choose_terms(p, s)
+        else:
+            keep_velocity(p, s)
+        while going:
+            if is_free(p, s):
+                r.status = move_freely(p, s)
+            else:
+                line = Line()
+                known = Cost()
+                known.is_known = p.motion.solved
+                start_at_v0(p, s)
+                while not is_optimal(p, s, r):
+                    if r.status == DIVERGED:
+                        break
+                    if r.iterations >= p.options.max_iterations:
+                        r.status = ITERATION_LIMIT
+                        break
+                    if known.is_counted == 0:
+                        cost_at_start(p, s, line, known)
+                    hessian(p, s)
+                    if newton_direction(p, s) == 0:
+                        r.status = FACTORIZATION_FAILED
+                        break
+                    aim(p, s, line)
+                    if p.options.line_search != MONOTONE_DECAY and p.options.cost_rel_tol > wp.float64(0.0):
+                        know_cost(p, s, line, known)  # these compare with the size of the cost
+                    step = search(p, s, line)
+                    r.trials += step.iterations
+                    if not (step.alpha > scalar(0.0)) or not wp.isfinite(step.cost):
+                        r.status = LINE_SEARCH_FAILED
+                        break
+                    gain = line.cost - step.cost
+                    line.cost = step.cost
+                    settled = is_settled(p, s, line, known, step.alpha, gain)
+                    advance(p, s, line, step.alpha, not settled)
+                    r.iterations += 1
+                    if settled:
+                        break
+                if r.status == FACTORIZATION_FAILED and known.is_known == 0:  # it may be A's fault
+                    if find_v_star(p, s) < scalar(0.0):
+                        r.status = FREE_MOTION_FAILED
+            going = r.status == 0 and p.motion.solved == 0
+            if going:
+                going = admit_limits(p, s)
+        store_outcome(p, s, r)
+
+    @solver_kernel
+    def newton_solve(first_world: int, problem: wp.array(dtype=Problem), data: wp.array(dtype=Data), dt: wp.float64):
+        solve_world(first_world + wp.tid() // wp.block_dim(), problem, data, dt)
+
+    return newton_solve
+
+
+class SapContactSolve:
+    """Owns the buffers of the solve and the per-world statistics of the last step."""
+
+    def __init__(
+        self,
+        model: Any,
+        layout: Any,
+        sizes: LayoutSizes,
+        options: Any,
+        contact_jacobian: Any,
+        constraints: Any,
+        lanes: int,
+    ):
+        """Allocate everything once; ``lanes`` share a world."""
+        self.model = model
+        self.types = TYPES[options.contact_solve_precision]
+        self.integration = POSITION_INTEGRATIONS.index(options.position_integration)
+        motion = contact_jacobian.free_motion
+        self.precisions = (motion.types, self.types, TYPES[options.contact_linear_solve_precision], motion.pose_types)
+        structs = make_problem(*self.precisions)
+        self.problem: Any = structs.Problem()
+        self.problem.layout, self.problem.motion, self.problem.options = layout, motion.data, _options(options, layout)
+        self.problem.contacts, self.problem.terms = contact_jacobian.data, contact_jacobian.terms
+        self.problem.bilateral = constraints.data
+        self.data: Any = structs.Data()
+        allocate_arrays(self.data, self._counts(layout, sizes, contact_jacobian, constraints, lanes), 0, model.device)
+        self.data.shared = int(model.device.is_cpu)
+        self.status, self.residual = self.data.status, self.data.residual
+        self.iterations, self.line_search_iterations = self.data.iterations, self.data.line_iterations
+        self.velocity = self.data.velocity
+        """The minimizer, sap order, Newton's dof numbering."""
+        self._kept = [StructArgument(struct, model.device) for struct in (self.problem, self.data)]
+        self.arguments = [argument.array for argument in self._kept]
+        """Problem and data, for kernels."""
+        self._kernel = make_solve_kernel(*self.precisions)
+
+    def _counts(self, layout: Any, sizes: LayoutSizes, contact_jacobian: Any, constraints: Any, lanes: int) -> Any:
+        """Entries of all arrays of `data`."""
+        scratch = Scratch(layout, sizes, self.model.device)
+        rows = contact_jacobian.capacity * sizes.world_count
+        largest = scratch.dof_count * (scratch.dof_count + 1) // 2
+        entries = {
+            "body": scratch.body_count,
+            "48 * body": STIFFNESS_SIZE * scratch.body_count,
+            "dof": scratch.dof_count,
+            "6 * dof": 6 * scratch.dof_count,
+            "row": contact_jacobian.capacity if scratch.shared else rows,
+            "hessian": largest if scratch.shared else sizes.hessian_count,
+        }
+        counts = {name: entries[first] for name, first in SCRATCH}
+        counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
+        counts |= {"vc": rows, "slack": constraints.count, "dslack": constraints.count}
+        counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual"), sizes.world_count)
+        return counts | {"scratch": sizes.world_count * lanes, "velocity": self.model.joint_dof_count}
+
+    def solve(self, dt: float, worlds: WorldRange) -> None:
+        """Minimize the objective of ``worlds``. What was prepared does not change: a second time gives the same."""
+        worlds.launch(self._kernel, *self.arguments, dt, device=self.model.device)
+
+
+def _options(options: Any, layout: Any) -> Any:
+    result: Any = NewtonOptions()
+    result.max_iterations = options.max_iterations
+    result.abs_tol, result.rel_tol = options.optimality_abs_tol, options.optimality_rel_tol
+    result.cost_abs_tol, result.cost_rel_tol = options.cost_tolerances
+    result.line_search = LINE_SEARCHES.index(options.line_search_variant)
+    result.line_iterations = options.line_search_iterations
+    result.armijo_c, result.rho, result.slop = options.armijo_c, options.rho, options.line_search_slop
+    first = layout.rows.first.numpy()
+    result.widest = float((np.arange(len(first)) - first).max(initial=0) + 1)
+    return result

@@ -1,0 +1,378 @@
+"""Packed rows: native code of one lane and the code of many against NumPy; builds for other machines and for CUDA."""
+
+import platform
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import warp as wp
+
+import sap_warp
+from sap_warp.kernels.lanes import barrier, lane, make_block_sum
+from sap_warp.kernels.launch import solver_kernel
+from sap_warp.kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply
+from sap_warp.kernels.spatial import make_spatial
+from sap_warp.kernels.types import FP32, FP64
+from sap_warp.native import compiler_flags
+from sap_warp.solver.contact_binning import make_bin_kernel
+from sap_warp.solver.contact_jacobian import make_contact_kernel
+from sap_warp.solver.contact_weight import make_mobility
+from sap_warp.solver.free_motion import make_free_motion_kernel
+from sap_warp.solver.layout import build_layout
+from sap_warp.solver.links import make_pack_kernel
+from sap_warp.solver.newton import make_solve_kernel
+from sap_warp.solver.state_io import make_boundary_kernel
+from tests.support.oracle import fill_newton_contacts, random_contacts, random_controls, random_model, random_state
+
+ARCHITECTURES = (90,)
+
+
+@pytest.fixture
+def cpu_blocks():
+    """Blocks of several lanes on the CPU, as cooperative fibers with real barriers."""
+    before = wp.config.enable_cpu_blocks
+    wp.config.enable_cpu_blocks = True
+    yield
+    wp.config.enable_cpu_blocks = before
+
+
+class Packed:
+    """A random positive definite matrix in packed rows, one world of a longer array.
+
+    Rows are joined to joints and limbs as in a tree, or widened as contacts between moving bodies do (``coupled``).
+    """
+
+    def __init__(self, rng, types, coupled, first=None):
+        self.types, self.coupled = types, int(coupled)
+        if first is None:
+            layout, _ = build_layout(random_model(rng, 1, trees=3))
+            first = layout.rows.first.numpy()
+        self.start, self.count = 3, len(first)  # before it another world of three dofs
+        self.n = self.start + self.count
+        tree = np.concatenate([[0, 1, 1], first + self.start])
+        above = [[i for i in range(j + 1, self.n) if tree[i] <= j] for j in range(self.n)]
+        self.above = np.array([i for rows in above for i in rows])
+        self.above_start = np.concatenate([[0], np.cumsum([len(rows) for rows in above])])
+        self.first = tree.copy()
+        if coupled:
+            for i in rng.choice(np.arange(self.start, self.n), self.count // 3):
+                joint = tree[i:] == tree[i] if rng.random() < 0.7 else np.zeros(1, bool)  # the whole joint or one row
+                rows = i + np.arange(1 if joint.all() else np.argmin(joint))
+                self.first[rows] = np.minimum(self.first[rows], rng.integers(self.start, i + 1))
+        lengths = np.arange(self.n) - self.first + 1
+        L = np.zeros((self.n, self.n))
+        for i in range(self.n):
+            L[i, self.first[i] : i] = rng.normal(size=i - self.first[i]) * 0.7 / np.sqrt(lengths[i])
+            L[i, i] = rng.uniform(1.0, 2.0)
+        self.L, self.A = L, L @ L.T
+        self.entry = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+
+    @property
+    def world(self):
+        return slice(self.start, self.n)
+
+    def pattern(self):
+        rows = RowPattern()
+        for name in RowPattern.vars:
+            setattr(rows, name, wp.array(getattr(self, name).astype(np.int32), dtype=wp.int32, device="cpu"))
+        return rows
+
+    def pack(self, matrix):
+        rows = [matrix[i, self.first[i] : i + 1] for i in range(self.n)]
+        return wp.array(np.concatenate(rows), dtype=self.types.scalar, device="cpu")
+
+    def unpack(self, packed):
+        values, matrix = packed.numpy(), np.zeros((self.n, self.n))
+        for i in range(self.n):
+            matrix[i, self.first[i] : i + 1] = values[self.entry[i] : self.entry[i] + i - self.first[i] + 1]
+        return matrix
+
+
+def trees_of_all_sizes():
+    """Roots of 1 to 8 dofs without limbs, with few and with many dofs below them, and a chain of 20 dofs."""
+    first = []
+    for root in range(1, 9):
+        for limbs in ((), (3,), (2, 5), (4, 1, 3), (3, 6, 8, 4)):
+            begin = len(first)
+            for limb in limbs:
+                first += [len(first)] * limb
+            first += [begin] * root
+    return np.array(first + [len(first)] * 20)
+
+
+def primitives_kernel(types, numbers=None, flags=None):
+    """One block: factor, solve, multiply and add_rows on the same inputs; ``numbers`` for vectors and forces."""
+    numbers = numbers or types
+    cholesky = make_cholesky(types)
+    factor, solve = cholesky.factor, cholesky.solve
+    multiply = make_multiply(types, numbers)
+    columns_of = make_add_rows(types, types, numbers)
+    store_force, add_rows = columns_of.store_force, columns_of.add_rows
+    to_number = make_spatial(numbers).to_vec3
+    scalar, vec3, number = types.scalar, types.vec3, numbers.scalar
+
+    def run(
+        rows: RowPattern,
+        start: int,
+        count: int,
+        coupled: int,
+        A: wp.array(dtype=scalar),
+        right: wp.array(dtype=number),
+        Sw: wp.array(dtype=vec3),
+        Sv: wp.array(dtype=vec3),
+        factored: wp.array(dtype=scalar),
+        x: wp.array(dtype=scalar),
+        product: wp.array(dtype=number),
+        forces: wp.array(dtype=number),
+        products: wp.array(dtype=scalar),
+        columns: wp.array(dtype=scalar),
+        ok: wp.array(dtype=wp.int32),
+    ):
+        pattern = rows
+        for e in range(start + lane(), start + count, wp.block_dim()):
+            x[e] = scalar(right[e])
+        if coupled == 0:
+            multiply(A, pattern, start, count, right, product)
+            for e in range(start + lane(), start + count, wp.block_dim()):
+                store_force(forces, start, count, e, to_number(Sw[e]), to_number(Sv[e]))
+            barrier()
+            add_rows(products, pattern, A, pattern, start, count, Sw, Sv, forces, 0)
+            add_rows(columns, pattern, products, pattern, start, count, Sw, Sv, forces, 1)
+        barrier()
+        good = factor(factored, pattern, start, count, coupled)
+        if good != 0:
+            solve(factored, pattern, start, count, coupled, x)
+        if lane() == 0:
+            ok[0] = good
+
+    if flags is None:
+        return solver_kernel(run)
+    flags = f"{flags} {compiler_flags()}"
+    return wp.kernel(run, module="unique", enable_backward=False, module_options={"cpu_compiler_flags": flags})
+
+
+def run_primitives(case, kernel, rng, block_dim=1, numbers=None):
+    n, types, numbers = case.n, case.types, numbers or case.types
+    A = case.pack(case.A)
+    right, S = rng.normal(size=n), rng.normal(size=(2, n, 3))
+    inputs = [
+        case.pattern(),
+        case.start,
+        case.count,
+        case.coupled,
+        A,
+        wp.array(right, dtype=numbers.scalar, device="cpu"),
+        *(wp.array(values, dtype=types.vec3, device="cpu") for values in S),
+    ]
+    outputs = {
+        "factored": wp.clone(A),
+        "x": wp.zeros(n, dtype=types.scalar, device="cpu"),
+        "product": wp.zeros(n, dtype=numbers.scalar, device="cpu"),
+        "forces": wp.zeros(6 * n, dtype=numbers.scalar, device="cpu"),
+        "products": wp.zeros_like(A),
+        "columns": wp.zeros_like(A),
+        "ok": wp.zeros(1, dtype=wp.int32, device="cpu"),
+    }
+    wp.launch(kernel, dim=block_dim, inputs=inputs, outputs=list(outputs.values()), block_dim=block_dim, device="cpu")
+    return right, S, outputs
+
+
+def check_primitives(case, right, S, out, tolerance):
+    """Factor, solution, product and column sums against NumPy; the other world is untouched."""
+    world, A = case.world, case.A[case.world, case.world]
+    assert out["ok"].numpy()[0] == 1
+    before = case.entry[case.start]
+    L = case.unpack(out["factored"])[world, world]
+    np.fill_diagonal(L, 1.0 / np.diag(L))
+    np.testing.assert_allclose(L, case.L[world, world], rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(out["factored"].numpy()[:before], case.pack(case.A).numpy()[:before])
+    x = out["x"].numpy()
+    np.testing.assert_allclose(A @ x[world], right[world], rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(x[: case.start], 0.0)
+    if case.coupled:
+        return
+    product, columns = out["product"].numpy(), out["columns"].numpy()
+    np.testing.assert_allclose(product[world], A @ right[world], rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(product[: case.start], 0.0)
+    S6 = np.concatenate(S, axis=1)[world]
+    pattern = case.unpack(case.pack(np.ones((case.n, case.n))))[world, world]
+    sums = case.unpack(out["columns"])[world, world]
+    np.testing.assert_allclose(sums, 2.0 * (S6 @ S6.T) * pattern, rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(columns[:before], 0.0)
+
+
+def tolerance_of(types):
+    return 1e-3 if types is FP32 else 1e-11  # the condition numbers are below 1e3
+
+
+@pytest.mark.parametrize("types, numbers", [(FP32, FP32), (FP64, FP64), (FP32, FP64)], ids=["fp32", "fp64", "mixed"])
+def test_primitives_match_numpy_by_one_lane_and_by_several(cpu_blocks, types, numbers):
+    """All panel sizes, tree rows and widened rows: native code, shared code and NumPy agree to round-off."""
+    tolerance = tolerance_of(types)
+    kernel = primitives_kernel(types, numbers)
+    for coupled in (False, True):
+        for first in (None, trees_of_all_sizes()):
+            case = Packed(np.random.default_rng(3), types, coupled, first)
+            for lanes in (1, 4):
+                results = run_primitives(case, kernel, np.random.default_rng(4), lanes, numbers)
+                check_primitives(case, *results, tolerance)
+
+
+@pytest.mark.parametrize("dofs", [2, 9, 530])
+def test_chains_shorter_and_longer_than_the_panels_buffer(fp64_kernel, dofs):
+    """Two dofs, one more than a panel, and rows longer than the panels' buffer of 504 columns."""
+    case = Packed(np.random.default_rng(9), FP64, False, np.zeros(dofs, np.int64))
+    check_primitives(case, *run_primitives(case, fp64_kernel, np.random.default_rng(10)), 1e-9)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of x86 machines")
+def test_primitives_do_not_need_the_vector_registers_of_this_machine():
+    """The same snippets for a machine with 128-bit registers and no fused multiply-add."""
+    kernel = primitives_kernel(FP64, flags="-target-cpu x86-64")
+    for coupled in (False, True):
+        case = Packed(np.random.default_rng(3), FP64, coupled, trees_of_all_sizes())
+        check_primitives(case, *run_primitives(case, kernel, np.random.default_rng(4)), 1e-11)
+
+
+@pytest.fixture(scope="module")
+def fp64_kernel():
+    return primitives_kernel(FP64)
+
+
+@pytest.mark.parametrize("spoil", [-1.0, 0.0, np.nan, np.inf])
+def test_factorization_reports_a_matrix_that_is_not_positive_definite(fp64_kernel, spoil):
+    """A bad pivot in a limb, in the middle and in the last row of a panel gives 0, not a silent result."""
+    for coupled in (False, True):
+        case = Packed(np.random.default_rng(5), FP64, coupled, trees_of_all_sizes())
+        good = case.A.copy()
+        for i in (case.start, case.n // 2, case.n - 14, case.n - 1):
+            case.A = good.copy()
+            case.A[i, i] = spoil
+            assert run_primitives(case, fp64_kernel, np.random.default_rng(6))[2]["ok"].numpy()[0] == 0
+
+
+@pytest.mark.parametrize("coupled", [False, True], ids=["tree", "coupled"])
+def test_lanes_share_the_primitives_without_changing_the_result(cpu_blocks, fp64_kernel, coupled):
+    """4 and 32 lanes give the same bits, every entry is computed by one lane; one lane alone has another order."""
+    for first in (None, trees_of_all_sizes()):
+        case = Packed(np.random.default_rng(7), FP64, coupled, first)
+        results = {n: run_primitives(case, fp64_kernel, np.random.default_rng(8), n) for n in (1, 4, 32)}
+        check_primitives(case, *results[4], 1e-11)
+        for name, values in results[4][2].items():
+            np.testing.assert_array_equal(results[32][2][name].numpy(), values.numpy(), err_msg=name)
+            np.testing.assert_allclose(
+                results[1][2][name].numpy(), values.numpy(), rtol=1e-11, atol=1e-11, err_msg=name
+            )
+
+
+def test_block_sum_is_the_same_on_every_lane(cpu_blocks):
+    """All lanes get the sum over the block, whatever its size."""
+    block_sum = make_block_sum(wp.vec3d)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def total(scratch: wp.array(dtype=wp.vec3d), out: wp.array(dtype=wp.vec3d)):
+        world = wp.tid() // wp.block_dim()
+        x = wp.float64(wp.tid())
+        out[wp.tid()] = block_sum(wp.vec3d(x, wp.float64(1.0), -x), scratch, world)
+
+    for block_dim in (1, 4, 32):
+        scratch, out = (wp.zeros(3 * block_dim, dtype=wp.vec3d, device="cpu") for _ in range(2))
+        wp.launch(total, dim=3 * block_dim, outputs=[scratch, out], block_dim=block_dim, device="cpu")
+        ids = np.arange(3 * block_dim).reshape(3, block_dim).sum(axis=1)
+        expected = np.stack([ids, np.full(3, block_dim), -ids], axis=1)
+        np.testing.assert_array_equal(out.numpy().reshape(3, block_dim, 3), np.repeat(expected[:, None], block_dim, 1))
+
+
+@pytest.mark.slow
+def test_solver_gives_the_same_step_with_1_4_and_32_lanes(cpu_blocks):
+    """Each evaluation agrees to round-off, the solved velocity to 1e-9 with tight tolerances."""
+    rng = np.random.default_rng(11)
+    model = random_model(rng, 4, exact=True)
+    q, qd = random_state(rng, model, exact=True)
+    records = [r for w in range(4) for r in random_contacts(rng, model, w, 8, q, exact=True)]
+    contacts, controls = fill_newton_contacts(model, records), random_controls(rng, model)
+    results = {}
+    for block_dim in (1, 4, 32):
+        solver = sap_warp.SolverSAP(
+            model,
+            contact_preset_variant="drake",
+            line_search_variant="exact_root",
+            optimality_rel_tol=1e-12,
+            block_dim=block_dim,
+        )
+        state, after, control = (
+            solver.sap_model.state("fp64"),
+            solver.sap_model.state("fp64"),
+            solver.sap_model.control(),
+        )
+        state.joint_q.assign(q)
+        state.joint_qd.assign(qd)
+        control.joint_f.assign(controls["joint_f"].astype(np.float32))
+        solver.step(state, after, control, contacts, 0.01)
+        assert solver.last_contact_count > 0 and solver.last_solve_iterations > 1
+        evaluations = {
+            "A": solver.free_motion.data.A,
+            "impulse": solver.free_motion.data.impulse,
+            "w": solver.contact_jacobian.data.weight,
+            "phi0": solver.contact_jacobian.data.phi0,
+        }
+        solved = {"v": solver.contact_solve.velocity, "q": after.joint_q, "qd": after.joint_qd}
+        results[block_dim] = (
+            {k: a.numpy() for k, a in evaluations.items()},
+            {k: a.numpy() for k, a in solved.items()},
+        )
+    for block_dim in (4, 32):
+        for name, values in results[1][0].items():
+            np.testing.assert_allclose(results[block_dim][0][name], values, rtol=1e-13, atol=1e-13, err_msg=name)
+        for name, values in results[1][1].items():
+            scale = np.abs(values).max()
+            np.testing.assert_allclose(results[block_dim][1][name], values, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
+
+
+def modules():
+    """Every module of a step: the default preset, and all-fp64 for the other presets."""
+    return {
+        "boundary, fp32 state": make_boundary_kernel(FP32, FP32, FP32),
+        "boundary, fp64 state": make_boundary_kernel(FP64, FP64, FP64),
+        "pack links": make_pack_kernel(FP64),
+        "pack mobility": make_mobility(FP64).pack_mobility,
+        "free motion, fp32": make_free_motion_kernel(FP32, FP32),
+        "free motion, fp64": make_free_motion_kernel(FP64, FP64),
+        "bin contacts": make_bin_kernel(FP32),
+        "contact data, approx32": make_contact_kernel(FP32, FP32, FP32, FP32, FP64),
+        "contact data, fp64": make_contact_kernel(FP64, FP64, FP64, FP64, FP64),
+        "solve, approx32": make_solve_kernel(FP32, FP64, FP32, FP32),
+        "solve, fp64": make_solve_kernel(FP64, FP64, FP64, FP64),
+    }
+
+
+@pytest.mark.slow
+def test_every_module_compiles_for_cuda(tmp_path, record_property):
+    """NVRTC builds all modules for one architecture; the summary has registers and spills where ptxas is at hand."""
+    for name, kernel in modules().items():
+        folder = tmp_path / re.sub(r"\W+", "_", name)
+        files = wp.compile_aot_module(kernel.module, arch=list(ARCHITECTURES), module_dir=folder, use_ptx=True)
+        ptx = [f for f in files if f.suffix == ".ptx"]
+        assert len(ptx) == len(ARCHITECTURES), f"{name}: {files}"
+        for file in ptx:
+            assert ".visible .entry" in file.read_text(errors="ignore")
+        record_property(name, register_use(ptx[0], ARCHITECTURES[0]))
+
+
+def register_use(file, arch):
+    """Registers and spills of one build, if there is a ptxas to tell."""
+    ptxas = shutil.which("ptxas")
+    if ptxas is None:
+        return "built; no ptxas to report registers"
+    # An older ptxas refuses a newer version line, though it knows the instructions.
+    text = re.sub(r"^\.version \S+", ".version 8.7", file.read_text(errors="ignore").replace("\0", ""), flags=re.M)
+    source = file.with_suffix(".check.ptx")
+    source.write_text(text)
+    command = [ptxas, "-v", "-O1", f"-arch=sm_{arch}", "-o", "/dev/null", source]
+    report = subprocess.run(command, capture_output=True, text=True).stderr
+    used, spilled = (re.findall(p, report) for p in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
+    if not used:
+        return "built; this ptxas does not read it"
+    return f"sm_{arch} {max(map(int, used))} registers, {max(map(int, spilled))} bytes spilled"
