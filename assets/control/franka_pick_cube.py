@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from sap_warp.conventions.rotations import rotation_matrix
 from sap_warp.scene import load_sap_scene
 
 HERE = Path(__file__).resolve().parent
@@ -46,21 +47,9 @@ DOWN = np.diag([1.0, -1.0, -1.0])
 """Rotation of the hand: its z points down, the fingers move along y."""
 
 
-def rotation(quaternion: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a unit quaternion xyzw."""
-    x, y, z, w = quaternion
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
 def turn(axis: np.ndarray, angle: float) -> np.ndarray:
     """Rotation matrix about a unit axis."""
-    return rotation(np.append(axis * np.sin(angle / 2), np.cos(angle / 2)))
+    return rotation_matrix(np.append(axis * np.sin(angle / 2), np.cos(angle / 2)))
 
 
 class Arm:
@@ -82,10 +71,10 @@ class Arm:
         origins, directions = [], []
         for joint, axis, angle in zip(self.joints, self.axes, q, strict=True):
             position = position + frame @ self.before[joint, :3]
-            frame = frame @ rotation(self.before[joint, 3:])
+            frame = frame @ rotation_matrix(self.before[joint, 3:])
             origins.append(position)
             directions.append(frame @ axis)
-            frame = frame @ turn(axis, angle) @ rotation(self.after[joint, 3:]).T
+            frame = frame @ turn(axis, angle) @ rotation_matrix(self.after[joint, 3:]).T
             position = position - frame @ self.after[joint, :3]
         position = position + frame @ TOOL
         linear = [np.cross(direction, position - origin) for origin, direction in zip(origins, directions, strict=True)]

@@ -110,6 +110,19 @@ def convert_up_axis(
     raise ValueError(f"kind: expected vector, quaternion, pose, twist or wrench; got {kind!r}")
 
 
+def rotation_matrix(quaternion: Any) -> Array:
+    """Return the rotation matrix [3, 3], float64, of a quaternion xyzw of any length but zero."""
+    q = np.asarray(quaternion, dtype=np.float64)
+    x, y, z, w = q / np.linalg.norm(q)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
 def axis_index(axis: Any, name: str = "axis") -> int:
     """Return 0, 1 or 2 for an axis given as letter, number or ``newton.Axis`` (an IntEnum)."""
     reject_warp_array(axis, name)

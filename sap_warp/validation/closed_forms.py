@@ -13,6 +13,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..conventions.rotations import rotation_matrix
 from .result import Outcome, case
 from .trial import (
     TIGHT,
@@ -24,7 +25,6 @@ from .trial import (
     material,
     new_builder,
     pair_tau,
-    rotation_matrix,
     single,
 )
 

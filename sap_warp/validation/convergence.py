@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from ..conventions.rotations import rotation_matrix
 from .closed_forms import INTEGRATORS, one_joint, rebound
 from .qualities import LINE_SEARCHES, clutter
 from .result import Outcome, case
-from .trial import TIGHT, G, Trial, add_ball, add_ground, new_builder, rotation_matrix
+from .trial import TIGHT, G, Trial, add_ball, add_ground, new_builder
 
 STEPS = (1 / 64, 1 / 128, 1 / 256, 1 / 512, 1 / 1024)
 """Time steps of the convergence study [s]."""

@@ -14,8 +14,8 @@ from typing import Any
 import newton
 import numpy as np
 
+from ..conventions.rotations import rotation_matrix
 from ..model import SapModel
-from .trial import rotation_matrix
 
 KIND = newton.JointType
 _UNLIMITED = 1e6

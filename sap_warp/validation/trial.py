@@ -229,15 +229,3 @@ class Trial:
         """Contact impulses of the last step on shape 1 of each contact, world axes [N s]."""
         count = int(self.contacts.rigid_contact_count.numpy()[0])
         return self.solver.contact_forces().impulse.numpy()[:count].astype(np.float64)
-
-
-def rotation_matrix(quaternion: Any) -> np.ndarray:
-    """Rotation matrix of a unit quaternion xyzw."""
-    x, y, z, w = quaternion
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )

@@ -30,6 +30,7 @@ from sap_warp.conventions import (
     up_axis_rotation,
 )
 from sap_warp.conventions.systems import SHAPE_KINDS
+from tests.support.oracle.kinematics import matrix_from_quat
 
 TWIST_SYSTEMS = [name for name, s in SYSTEMS.items() if s.twist]
 WRENCH_SYSTEMS = [name for name, s in SYSTEMS.items() if s.wrench]
@@ -104,18 +105,11 @@ def test_spatial_twist_is_the_adjoint_of_the_body_twist():
     rng = np.random.default_rng(6)
     body, twist = random_body(rng), rng.normal(size=6)
     p, q = body["pose"][:3], body["pose"][3:]
-    rotation = rotation_matrix(q)
+    rotation = matrix_from_quat(q)
     skew = np.array([[0, -p[2], p[1]], [p[2], 0, -p[0]], [-p[1], p[0], 0]])
     adjoint = np.block([[rotation, np.zeros((3, 3))], [skew @ rotation, rotation]])
     assert_close(convert_twist(twist, "mr_body", "mr_spatial", pose=body["pose"]), adjoint @ twist)
     assert_close(convert_wrench(twist, "mr_spatial", "mr_body", pose=body["pose"]), adjoint.T @ twist)
-
-
-def rotation_matrix(q: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a unit quaternion xyzw by Rodrigues' formula."""
-    x, y, z, w = q
-    skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
 
 
 def test_usd_angular_velocity_is_in_degrees():
@@ -350,7 +344,7 @@ def test_up_axis_moves_material_points_with_the_world(system):
     pose, point = random_body(rng)["pose"], rng.normal(size=3)
 
     def place(pose: np.ndarray) -> np.ndarray:
-        return pose[:3] + rotation_matrix(pose[3:]) @ point
+        return pose[:3] + matrix_from_quat(pose[3:]) @ point
 
     turned = convert_up_axis(convert_pose(pose, "public", system), "Y", "Z", kind="pose", system=system)
     assert_close(place(convert_pose(turned, system, "public")), convert_up_axis(place(pose), "Y", "Z"))
@@ -440,7 +434,7 @@ def test_the_rotation_lays_the_target_axis_on_the_source_axis(source, params, ta
     axis = {name: np.eye(3)["XYZ".index(name)] for name in "XYZ"}
     from_axis = axis[params.get("axis", get_convention(source).shapes["capsule"].axis)]
     to_axis = axis[out.params.get("axis", get_convention(target).shapes["capsule"].axis)]
-    assert_close(rotation_matrix(out.rotation) @ to_axis, from_axis)
+    assert_close(matrix_from_quat(out.rotation) @ to_axis, from_axis)
 
 
 def test_shapes_without_an_axis_do_not_turn():

@@ -20,6 +20,7 @@ from sap_warp.conventions import (
     convert_wrench,
     up_axis_rotation,
 )
+from tests.support.oracle.kinematics import matrix_from_quat
 
 COM = np.array([0.13, -0.21, 0.34])
 MASS = 1.7
@@ -235,7 +236,7 @@ def test_newton_body_moves_as_its_body_qd_says(newton_body):
     state.body_qd.assign(TWIST[None])
     after = newton_step(newton, model, state, dt)
     q0, q1 = POSE, after.body_q.numpy()[0].astype(float)
-    r0, r1 = matrix(q0[3:]), matrix(q1[3:] / np.linalg.norm(q1[3:]))
+    r0, r1 = matrix_from_quat(q0[3:]), matrix_from_quat(q1[3:])
     v_com = ((q1[:3] + r1 @ COM) - (q0[:3] + r0 @ COM)) / dt
     # Positions are fp32 (1e-7 of 2.3 m over 0.01 s); gyroscopic terms change the angular velocity by order dt.
     np.testing.assert_allclose(v_com, TWIST[:3], atol=2e-4)
@@ -253,21 +254,9 @@ def test_newton_body_force_acts_at_the_centre_of_mass(newton_body):
     state.body_qd.zero_()
     state.body_f.assign(convert_wrench(sap, "sap", "public", pose=POSE, com=COM)[None])
     after = newton_step(newton, model, state, dt)
-    r = matrix(ROTATION)
+    r = matrix_from_quat(ROTATION)
     alpha = r @ np.diag(1.0 / INERTIA) @ r.T @ WRENCH[3:]
     np.testing.assert_allclose(after.body_qd.numpy()[0] / dt, [*(WRENCH[:3] / MASS), *alpha], rtol=1e-4, atol=1e-4)
-
-
-def matrix(q: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a unit quaternion xyzw, written out (independent of the module under test)."""
-    x, y, z, w = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
 
 
 @pytest.mark.parametrize("source", "XYZ")

@@ -15,6 +15,7 @@ import pytest
 import warp as wp
 
 from sap_warp.conventions import convert_quaternion
+from tests.support.oracle.kinematics import matrix_from_quat
 from tests.support.scenes import Stepper
 
 H = 0.001
@@ -80,17 +81,6 @@ SCALAR_JOINTS = ("revolute", "prismatic", "planar d6", "six axis d6", "damped ar
 
 
 # --- rotations -------------------------------------------------------------------------------------------------
-
-
-def matrix(q):
-    x, y, z, w = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
 
 
 def multiply(a, b):
@@ -195,10 +185,10 @@ class Mechanism:
         def body(i):
             link = self.links[i]
             p_c, q_c = np.array(link.child_frame[0]), np.array(link.child_frame[1])
-            R_c = matrix(q_c)
+            R_c = matrix_from_quat(q_c)
             # X_p X_c^-1, and joints at p_c with axes turned by q_c
             q = multiply(link.parent_frame[1], inverse(q_c))
-            p = np.array(link.parent_frame[0]) - matrix(q) @ p_c
+            p = np.array(link.parent_frame[0]) - matrix_from_quat(q) @ p_c
             dof = f'armature="{link.armature}" damping="{link.damping}"'
 
             def joint(kind, axis=None):
@@ -245,9 +235,9 @@ class Mechanism:
         link, q = self.links[i], self.q[self.q_of[i]]
         count = self.v_of[i].stop - self.v_of[i].start
         if link.kind == "free":  # [w, v_O] in world -> [v_O in world, w in body]
-            return np.block([[np.zeros((3, 3)), np.eye(3)], [matrix(q[3:]).T, np.zeros((3, 3))]])
+            return np.block([[np.zeros((3, 3)), np.eye(3)], [matrix_from_quat(q[3:]).T, np.zeros((3, 3))]])
         if link.kind == "ball":  # in the parent's joint frame -> in the body
-            return matrix(np.array(link.child_frame[1])) @ matrix(q).T
+            return matrix_from_quat(np.array(link.child_frame[1])) @ matrix_from_quat(q).T
         return np.eye(count)
 
     def from_mujoco(self, model, values):
@@ -442,7 +432,7 @@ def public_from_sap(mechanism):
     T = np.eye(len(mechanism.v))
     for i, link in enumerate(mechanism.links):
         if link.kind == "free":
-            x, y, z = matrix(mechanism.q[mechanism.q_of[i]][3:]) @ np.array(link.com)
+            x, y, z = matrix_from_quat(mechanism.q[mechanism.q_of[i]][3:]) @ np.array(link.com)
             r = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
             s = mechanism.v_of[i]
             T[s, s] = np.block([[-r, np.eye(3)], [np.eye(3), np.zeros((3, 3))]])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sap_warp import load_sap_scene
+from tests.support.oracle.kinematics import matrix_from_quat
 
 LINK = """<link name='{name}'><inertial><origin xyz='{com}' rpy='{rpy}'/><mass value='{mass}'/>
 <inertia ixx='{i}' iyy='0.2' izz='0.3' ixy='0' ixz='0' iyz='0'/></inertial>
@@ -34,7 +35,7 @@ def test_merged_body_has_the_inertia_of_its_parts():
     parts, merged = load(False), load(True)
     assert [label.split("/")[-1] for label in merged.body_label] == ["base", "arm"]
     poses, masses = parts.body_q.numpy().astype(float), parts.body_mass.numpy().astype(float)
-    rotations = np.array([rotation(pose[3:]) for pose in poses])
+    rotations = np.array([matrix_from_quat(pose[3:]) for pose in poses])
     centres = poses[:, :3] + np.einsum("bij,bj->bi", rotations, parts.body_com.numpy())
     chosen = [1, 2, 3]
     total = masses[chosen].sum()
@@ -44,22 +45,11 @@ def test_merged_body_has_the_inertia_of_its_parts():
         arm = centres[b] - com
         inertia += rotations[b] @ parts.body_inertia.numpy()[b] @ rotations[b].T
         inertia += masses[b] * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    pose = merged.body_q.numpy()[1]
-    R = rotation(pose[3:])
+    pose = merged.body_q.numpy()[1].astype(float)
+    R = matrix_from_quat(pose[3:])
     assert merged.body_mass.numpy()[1] == pytest.approx(total)
     np.testing.assert_allclose(pose[:3] + R @ merged.body_com.numpy()[1], com, atol=1e-6)
     np.testing.assert_allclose(R @ merged.body_inertia.numpy()[1] @ R.T, inertia, rtol=1e-5, atol=1e-6)
-
-
-def rotation(q):
-    x, y, z, w = q
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
 
 
 def test_only_the_asset_that_asks_is_merged():

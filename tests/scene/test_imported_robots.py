@@ -21,6 +21,7 @@ import pytest
 import warp as wp
 
 from sap_warp.scene import load_sap_scene
+from tests.support.oracle.kinematics import matrix_from_quat
 
 TOLERANCE = 1e-5
 """Of masses [kg], inertias [kg m^2], angles [rad], lengths [m]; the model is in single precision."""
@@ -91,7 +92,7 @@ class Robot:
         state = self.model.state()
         newton.eval_fk(self.model, wp.array(q, dtype=wp.float32, device="cpu"), self.model.joint_qd, state)
         poses = state.body_q.numpy()
-        return {name: (poses[body, :3], matrix(poses[body, 3:])) for name, body in self.bodies.items()}
+        return {name: (poses[body, :3], matrix_from_quat(poses[body, 3:])) for name, body in self.bodies.items()}
 
     def random_angles(self, rng):
         return {
@@ -100,17 +101,6 @@ class Robot:
             )
             for name in self.moving()
         }
-
-
-def matrix(quaternion):
-    x, y, z, w = np.asarray(quaternion, dtype=float)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
 
 
 def close(actual, expected, what):
@@ -255,7 +245,7 @@ def test_mjcf_masses_and_inertias_are_those_of_mujoco(file):
     close(robot.body_mass.sum(), theirs.body_mass.sum(), "total mass")
     for body, index in robot.bodies.items():
         other = theirs.body(body)
-        principal = matrix(np.roll(other.iquat, -1))
+        principal = matrix_from_quat(np.roll(other.iquat, -1))
         inertia = principal @ np.diag(other.inertia) @ principal.T
         close(robot.body_mass[index], other.mass[0], body)
         close(robot.body_com[index], other.ipos, body)
@@ -290,7 +280,7 @@ def test_mjcf_body_poses_are_those_of_mujoco(file, rng):
     poses = state.body_q.numpy()
     for body, index in robot.bodies.items():
         close(poses[index, :3], data.body(body).xpos, body)
-        close(matrix(poses[index, 3:]), data.body(body).xmat.reshape(3, 3), body)
+        close(matrix_from_quat(poses[index, 3:]), data.body(body).xmat.reshape(3, 3), body)
 
 
 # USD against what OpenUSD says about the stage
@@ -322,8 +312,8 @@ def test_usd_bodies_and_joints_are_those_of_the_stage(file):
             turn = place.ExtractRotationQuat()
             # Poses come from the joint frames, which the humanoid's file rounds to four digits.
             np.testing.assert_allclose(poses[index, :3], place.ExtractTranslation(), atol=1e-4, err_msg=path)
-            expected = matrix([*turn.GetImaginary(), turn.GetReal()])
-            np.testing.assert_allclose(matrix(poses[index, 3:]), expected, atol=1e-4, err_msg=path)
+            expected = matrix_from_quat([*turn.GetImaginary(), turn.GetReal()])
+            np.testing.assert_allclose(matrix_from_quat(poses[index, 3:]), expected, atol=1e-4, err_msg=path)
             mass = UsdPhysics.MassAPI(prim).GetMassAttr() if prim.HasAPI(UsdPhysics.MassAPI) else None
             if mass is not None and mass.HasAuthoredValue() and mass.Get() > 0.0:
                 close(masses[index], mass.Get(), path)
