@@ -18,12 +18,10 @@ def convert_quaternion(quaternion: Any, source: str | Convention, target: str | 
     """Reorder quaternions between storage orders; the rotation and the sign are untouched.
 
     Args:
-        quaternion: Quaternions in the source's order, shape [..., 4].
-        source: System of ``quaternion``.
-        target: System wanted.
+        quaternion: In the order of the system ``source``, shape [..., 4].
 
     Returns:
-        Quaternions in the target's order, shape [..., 4], a new array.
+        Quaternions in the order of the system ``target``, shape [..., 4], a new array.
     """
     source, target = get_convention(source), get_convention(target)
     q = as_vectors(quaternion, "quaternion", 4, f"a {source.title} quaternion ({source.quaternion})")
@@ -34,12 +32,10 @@ def convert_pose(pose: Any, source: str | Convention, target: str | Convention) 
     """Convert free-joint positions between layouts: order of position and rotation, and of the quaternion.
 
     Args:
-        pose: Body poses in the source's layout, shape [..., 7] [m].
-        source: System of ``pose``.
-        target: System wanted.
+        pose: Body poses in the layout of the system ``source``, shape [..., 7] [m].
 
     Returns:
-        Poses in the target's layout, shape [..., 7], a new array.
+        Poses in the layout of the system ``target``, shape [..., 7], a new array.
     """
     source, target = get_convention(source), get_convention(target)
     array = as_vectors(pose, "pose", 7, f"a {source.title} pose")

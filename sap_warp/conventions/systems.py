@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
-from .table import AxisName, Convention, Parameter, ShapeLayout, SpatialLayout
+from .table import AxisName, Convention, Parameter, PoseOrder, QuaternionOrder, ShapeLayout, SpatialLayout
 
 SHAPE_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -109,132 +108,63 @@ _ISAAC_GYM_SHAPES = {
     "plane": _missing("an Isaac Gym ground plane has no shape frame; it is PlaneParams(normal, distance)"),
 }
 
-_COM_WORLD = SpatialLayout("linear_first", "com", "world", "world")
-_ORIGIN_WORLD_ANGULAR_FIRST = SpatialLayout("angular_first", "origin", "world", "world")
-_MUJOCO_FREE_JOINT = SpatialLayout("linear_first", "origin", "world", "body")
+_COM = SpatialLayout("linear_first", "com", "world", "world")
+_ORIGIN = SpatialLayout("angular_first", "origin", "world", "world")
+_FREE_JOINT = SpatialLayout("linear_first", "origin", "world", "body")
+# The schema of USD says "in the same space as the node's xform" and leaves the point open. This is how Newton's USD
+# importer reads it: body axes, degrees, and the numbers become the velocity of the centre of mass.
+_USD = SpatialLayout("linear_first", "com", "body", "body", angle_unit="deg")
 _MR_BODY = SpatialLayout("angular_first", "origin", "body", "body")
 _MR_SPATIAL = SpatialLayout("angular_first", "world_origin", "world", "world")
 
-_PUBLIC = Convention(
-    name="public",
-    title="SAP Warp public (= Newton)",
-    twist=_COM_WORLD,
-    wrench=_COM_WORLD,
-    quaternion="xyzw",
-    pose="position_first",
-    up_axis="Z",
-    shapes=MappingProxyType(_NEWTON_SHAPES),
-    note="`body_qd`, `body_f`, and `joint_qd`, `joint_f` of a free joint whose parent is the world.",
-)
-_MUJOCO = Convention(
-    name="mujoco",
-    title="MuJoCo",
-    twist=_MUJOCO_FREE_JOINT,
-    wrench=_MUJOCO_FREE_JOINT,
-    quaternion="wxyz",
-    pose="position_first",
-    up_axis="Z",
-    shapes=MappingProxyType(_MUJOCO_SHAPES),
-    note="`qvel` and `qfrc_applied` of a free joint; for `xfrc_applied` use `mujoco_xfrc`.",
-)
-_ISAAC_LAB = replace(
-    _PUBLIC,
-    name="isaac_lab",
-    title="Isaac Lab 2 / Isaac Sim",
-    quaternion="wxyz",
-    shapes=MappingProxyType(_ISAAC_LAB_SHAPES),
-    note="`root_com_vel_w`; external wrenches are in this form only when applied with `is_global=True`.",
-)
-_USD = Convention(
-    name="usd",
-    title="USD (UsdGeom)",
-    # The schema says "in the same space as the node's xform" and leaves the point open. This is how Newton's USD
-    # importer reads it: body axes, degrees, and the numbers become the velocity of the centre of mass.
-    twist=SpatialLayout("linear_first", "com", "body", "body", angle_unit="deg"),
-    wrench=None,
-    quaternion="xyzw",
-    pose=None,
-    up_axis="Y",
-    shapes=MappingProxyType(_USD_SHAPES),
-    note="`physics:velocity`, `physics:angularVelocity` (degrees); Gf.Quat's constructor and text are (w, x, y, z).",
-)
-_MR = Convention(
-    name="mr_body",
-    title="Modern Robotics body twist",
-    twist=_MR_BODY,
-    wrench=_MR_BODY,
-    quaternion="wxyz",
-    pose=None,
-    up_axis=None,
-    note="V_b and F_b; its body frame is the pose passed in, here the body origin rather than the centre of mass.",
-)
+_USD_NOTE = "`physics:velocity`, `physics:angularVelocity` (degrees); Gf.Quat's constructor and text are (w, x, y, z)."
+_NOTES = {
+    "public": "`body_qd`, `body_f`, and `joint_qd`, `joint_f` of a free joint whose parent is the world.",
+    "sap": "Velocities and forces of free and distance joints inside the solver; poses are as in public.",
+    "drake": "`SpatialVelocity` V_WB_W, `SpatialForce` F_Bo_W, and q, v of a quaternion floating joint.",
+    "mujoco": "`qvel` and `qfrc_applied` of a free joint; for `xfrc_applied` use `mujoco_xfrc`.",
+    "mujoco_xfrc": "Rows of `xfrc_applied`: a world-frame wrench at the centre of mass. Wrenches only.",
+    "isaac_gym": "Root and rigid-body state tensors; `SimParams` is Y-up unless told otherwise.",
+    "isaac_lab": "`root_com_vel_w`; external wrenches are in this form only when applied with `is_global=True`.",
+    "isaac_lab_3": "As `isaac_lab`; version 3 turned quaternions to scalar-last.",
+    "physx": "`PxRigidBody` velocities and `addForce`/`addTorque`; the pose is `PxTransform` (q before p).",
+    "usd": _USD_NOTE,
+    "usd_physics": _USD_NOTE,
+    "mr_body": "V_b and F_b; its body frame is the pose passed in, here the body origin rather than the centre of "
+    "mass.",
+    "mr_spatial": "V_s and F_s, angular part first as in the book.",
+}
+
+
+def _system(
+    name: str,
+    title: str,
+    twist: SpatialLayout | None,
+    wrench: SpatialLayout | None,
+    quaternion: QuaternionOrder,
+    pose: PoseOrder | None,
+    up_axis: AxisName | None,
+    shapes: dict[str, ShapeLayout],
+) -> Convention:
+    """One record, with its note."""
+    frozen = MappingProxyType(shapes)
+    return Convention(name, title, twist, wrench, quaternion, pose, up_axis, shapes=frozen, note=_NOTES[name])
+
 
 _RECORDS = (
-    _PUBLIC,
-    replace(
-        _PUBLIC,
-        name="sap",
-        title="SAP Warp sap",
-        twist=_ORIGIN_WORLD_ANGULAR_FIRST,
-        wrench=_ORIGIN_WORLD_ANGULAR_FIRST,
-        note="Velocities and forces of free and distance joints inside the solver; poses are as in public.",
-    ),
-    Convention(
-        name="drake",
-        title="Drake",
-        twist=_ORIGIN_WORLD_ANGULAR_FIRST,
-        wrench=_ORIGIN_WORLD_ANGULAR_FIRST,
-        quaternion="wxyz",
-        pose="rotation_first",
-        up_axis="Z",
-        shapes=MappingProxyType(_DRAKE_SHAPES),
-        note="`SpatialVelocity` V_WB_W, `SpatialForce` F_Bo_W, and q, v of a quaternion floating joint.",
-    ),
-    _MUJOCO,
-    replace(
-        _MUJOCO,
-        name="mujoco_xfrc",
-        title="MuJoCo xfrc_applied",
-        twist=None,
-        wrench=_COM_WORLD,
-        note="Rows of `xfrc_applied`: a world-frame wrench at the centre of mass. Wrenches only.",
-    ),
-    replace(
-        _PUBLIC,
-        name="isaac_gym",
-        title="Isaac Gym",
-        up_axis="Y",
-        shapes=MappingProxyType(_ISAAC_GYM_SHAPES),
-        note="Root and rigid-body state tensors; `SimParams` is Y-up unless told otherwise.",
-    ),
-    _ISAAC_LAB,
-    replace(
-        _ISAAC_LAB,
-        name="isaac_lab_3",
-        title="Isaac Lab 3",
-        quaternion="xyzw",
-        note="As `isaac_lab`; version 3 turned quaternions to scalar-last.",
-    ),
-    replace(
-        _PUBLIC,
-        name="physx",
-        title="PhysX",
-        pose="rotation_first",
-        up_axis=None,
-        shapes=MappingProxyType(_PHYSX_SHAPES),
-        note="`PxRigidBody` velocities and `addForce`/`addTorque`; the pose is `PxTransform` (q before p).",
-    ),
-    _USD,
-    replace(_USD, name="usd_physics", title="USD Physics", shapes=MappingProxyType(_USD_PHYSICS_SHAPES)),
-    _MR,
-    replace(
-        _MR,
-        name="mr_spatial",
-        title="Modern Robotics spatial twist",
-        twist=_MR_SPATIAL,
-        wrench=_MR_SPATIAL,
-        note="V_s and F_s, angular part first as in the book.",
-    ),
+    _system("public", "SAP Warp public (= Newton)", _COM, _COM, "xyzw", "position_first", "Z", _NEWTON_SHAPES),
+    _system("sap", "SAP Warp sap", _ORIGIN, _ORIGIN, "xyzw", "position_first", "Z", _NEWTON_SHAPES),
+    _system("drake", "Drake", _ORIGIN, _ORIGIN, "wxyz", "rotation_first", "Z", _DRAKE_SHAPES),
+    _system("mujoco", "MuJoCo", _FREE_JOINT, _FREE_JOINT, "wxyz", "position_first", "Z", _MUJOCO_SHAPES),
+    _system("mujoco_xfrc", "MuJoCo xfrc_applied", None, _COM, "wxyz", "position_first", "Z", _MUJOCO_SHAPES),
+    _system("isaac_gym", "Isaac Gym", _COM, _COM, "xyzw", "position_first", "Y", _ISAAC_GYM_SHAPES),
+    _system("isaac_lab", "Isaac Lab 2 / Isaac Sim", _COM, _COM, "wxyz", "position_first", "Z", _ISAAC_LAB_SHAPES),
+    _system("isaac_lab_3", "Isaac Lab 3", _COM, _COM, "xyzw", "position_first", "Z", _ISAAC_LAB_SHAPES),
+    _system("physx", "PhysX", _COM, _COM, "xyzw", "rotation_first", None, _PHYSX_SHAPES),
+    _system("usd", "USD (UsdGeom)", _USD, None, "xyzw", None, "Y", _USD_SHAPES),
+    _system("usd_physics", "USD Physics", _USD, None, "xyzw", None, "Y", _USD_PHYSICS_SHAPES),
+    _system("mr_body", "Modern Robotics body twist", _MR_BODY, _MR_BODY, "wxyz", None, None, {}),
+    _system("mr_spatial", "Modern Robotics spatial twist", _MR_SPATIAL, _MR_SPATIAL, "wxyz", None, None, {}),
 )
 
 SYSTEMS: Mapping[str, Convention] = MappingProxyType({record.name: record for record in _RECORDS})
