@@ -9,6 +9,8 @@ kernels read; `sap_warp.solver.boundary` holds the formulas. Order flags say whi
 
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -288,6 +290,21 @@ def check_array(
         raise ValueError(f"{label} is a view with gaps (strides {array.strides}); pass a contiguous array.")
     if array.requires_grad:
         raise ValueError(f"{label} requires gradients; the SAP solver does not support gradient states.")
+
+
+def check_time_step(dt: Any) -> float:
+    """Return a time step [s] as a float.
+
+    Raises:
+        TypeError: ``dt`` is no real number.
+        ValueError: It is not positive, or not finite.
+    """
+    if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
+        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
+    value = float(dt)
+    if not math.isfinite(value) or value <= 0.0:
+        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
+    return value
 
 
 def _ensure_tau(model: newton.Model) -> None:

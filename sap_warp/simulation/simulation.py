@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.types import normalize_precision
-from ..model import SapControl, SapModel, SapState
+from ..model import SapControl, SapModel, SapState, check_time_step
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
 from .kernels import assign_worlds
@@ -126,7 +126,7 @@ class Simulation:
         """
         self.sap_model = model if isinstance(model, SapModel) else SapModel(model)
         self.name = name
-        self._dt = _check_dt(dt)
+        self._dt = check_time_step(dt)
         self.precision = normalize_precision(precision, "precision")
         self.threads = _check_count("threads", threads, 1)
         if max_rigid_contact is not None:
@@ -268,7 +268,7 @@ class Simulation:
     @dt.setter
     def dt(self, value: float) -> None:
         self._time0, self._steps0 = self.time, self._steps
-        self._dt = _check_dt(value)
+        self._dt = check_time_step(value)
         self._forget_graphs()
 
     _time0, _steps0 = 0.0, 0
@@ -576,15 +576,6 @@ def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:
         "body": model.body_world_start,
     }
     return {name: array.numpy()[:last].copy() for name, array in arrays.items()}
-
-
-def _check_dt(dt: Any) -> float:
-    if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
-        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
-    value = float(dt)
-    if not math.isfinite(value) or value <= 0.0:
-        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
-    return value
 
 
 def _check_count(name: str, value: Any, least: int) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import warnings
 from typing import Any
 
@@ -19,6 +17,7 @@ from ..model import (
     SapModel,
     SapState,
     check_array,
+    check_time_step,
     register_tau,
     sap_control_from_newton,
     sap_model_from_newton,
@@ -153,7 +152,7 @@ class SolverSAP(SolverBase):
             ValueError: ``dt`` is not a positive finite number, or an array has the wrong size or device.
             TypeError: An argument is of the wrong type.
         """
-        dt = _check_dt(dt)
+        dt = check_time_step(dt)
         found = self._contacts(self._resolve_step_contacts(contacts))
         self.validate_observables(observables, found)
         source, target = self._state(state_in, "state_in"), self._state(state_out, "state_out")
@@ -178,7 +177,7 @@ class SolverSAP(SolverBase):
 
     def steps(self, control: SapControl | newton.Control | None, dt: float) -> Steps:
         """The parts of steps of ``dt`` [s], for those who take many of some worlds; see `step`."""
-        return Steps(self, self._control(control), self._ctrl(control), _check_dt(dt))
+        return Steps(self, self._control(control), self._ctrl(control), check_time_step(dt))
 
     def set_collision_frequency(self, *, collision_frequency: Any = None, collision_frequency_type: Any = None) -> None:
         """Change when the solver's own collision pipeline runs: once at the start of a step, or not at all.
@@ -214,7 +213,7 @@ class SolverSAP(SolverBase):
     def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
         self.boundary.begin(self._state(state, "state"), self._control(control), self.all_worlds)
-        self.free_motion.compute(self.boundary, _check_dt(dt), self.all_worlds)
+        self.free_motion.compute(self.boundary, check_time_step(dt), self.all_worlds)
         return self.free_motion
 
     def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
@@ -223,7 +222,7 @@ class SolverSAP(SolverBase):
         self.compute_free_motion(state, control, dt)
         inputs, ctrl = self._control(control), self._ctrl(control)
         self.contact_jacobian.collect(self._state(state, "state"), found)
-        self.contact_jacobian.compute(self.boundary, inputs, _check_dt(dt), self.all_worlds, ctrl)
+        self.contact_jacobian.compute(self.boundary, inputs, check_time_step(dt), self.all_worlds, ctrl)
         return self.contact_jacobian
 
     def contact_forces(self) -> ContactForces:
@@ -453,12 +452,3 @@ class SolverSAP(SolverBase):
                 "Give shapes a 'sap:shape_material_tau' or the solver a contact_tau_d, for example 0.01 s.",
                 stacklevel=3,
             )
-
-
-def _check_dt(dt: Any) -> float:
-    if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
-        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
-    value = float(dt)
-    if not math.isfinite(value) or value <= 0.0:
-        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
-    return value
