@@ -22,8 +22,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-from sap_warp import SapCollisionPipeline, SolverSAP
-from sap_warp.scene import SapLoadedScene, load_sap_scene, load_sap_scene_config
+from sap_warp import Simulation
+from sap_warp.scene import load_sap_scene, load_sap_scene_config
 
 ROOT = Path(__file__).resolve().parents[1]
 MOMENTS = {
@@ -64,26 +64,15 @@ def shape_triangles(model: Any, shape: int) -> np.ndarray | None:
     return np.asarray(mesh.triangles)
 
 
-def advance(loaded: SapLoadedScene, seconds: float) -> np.ndarray:
-    """Body poses after some time."""
-    solver = SolverSAP(loaded.sap_model, **loaded.solver_options)
-    pipeline = SapCollisionPipeline(loaded.collision_model, rigid_contact_max=loaded.rigid_contact_max)
-    contacts = pipeline.contacts()
-    state, following = loaded.sap_state, loaded.sap_model.state()
-    for _ in range(round(seconds / loaded.dt)):
-        if loaded.control_sequence is not None:
-            loaded.control_sequence.apply(loaded.sap_control, loaded.dt)
-        pipeline.collide(state, contacts)
-        solver.step(state, following, loaded.sap_control, contacts, loaded.dt)
-        state, following = following, state
-    return state.body_q.numpy()
-
-
 def draw(path: Path) -> None:
     """Simulate a scene up to its moment and write its picture."""
     loaded = load_sap_scene(path, num_worlds=1, device="cpu")
     model = loaded.sap_model
-    poses = advance(loaded, MOMENTS[path.stem]) if path.stem in MOMENTS else loaded.sap_state.body_q.numpy()
+    poses = loaded.sap_state.body_q.numpy()
+    if path.stem in MOMENTS:
+        simulation = Simulation.from_loaded(loaded)
+        simulation.step(round(MOMENTS[path.stem] / loaded.dt))
+        poses = simulation.body_q.numpy()[0]
     collides = model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)
     triangles, colors = [], []
     for shape, body in enumerate(model.shape_body.numpy()):
