@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 import sap_warp
-from tests.support.scene_files import BOX, boxes, chain, free, load, package, problem_of, with_joint, with_shape
+from tests.support.scene_files import (
+    BOX,
+    SINGLE_BOX,
+    boxes,
+    chain,
+    free,
+    load,
+    package,
+    problem_of,
+    with_joint,
+    with_shape,
+)
 
 FLAGS = newton.ShapeFlags
 HALF = math.sqrt(0.5)
@@ -42,37 +53,9 @@ def dof_values(loaded, dof=0):
 # The example of the documentation
 
 
-MINIMAL = """\
-schema_version: 1
-name: single_box
-simulation:
-  dt: 0.003
-  num_worlds: 1
-  max_rigid_contact: 64
-  solver:
-    contact_preset_variant: approx32
-    line_search_variant: monotone_decay
-builder:
-  rigid_gap: 0.002
-  defaults:
-    shape: {density: 1000.0, ke: 1000000.0, tau: 0.01, mu: 0.5}
-ground: {enabled: true, label: DEFAULT_GROUND}
-bodies:
-  - id: box
-    mass: 1.0
-    transform: {p: [0.0, 0.0, 1.0], q: identity}
-    shapes:
-      - {type: box, hx: 0.5, hy: 0.5, hz: 0.5}
-joints:
-  - {id: box_free, type: free, parent: world, child: box}
-articulations:
-  - {id: box_articulation, joints: [box_free]}
-"""
-
-
 def test_the_minimal_scene_has_all_it_says(tmp_path):
     file = tmp_path / "single_box.yaml"
-    file.write_text(MINIMAL)
+    file.write_text(SINGLE_BOX)
     loaded = load(file)
     model = loaded.sap_model
     assert (loaded.name, loaded.path, loaded.dt, loaded.num_worlds) == ("single_box", file, 0.003, 1)

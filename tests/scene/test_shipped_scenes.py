@@ -18,6 +18,7 @@ from sap_warp import SapCollisionPipeline, SolverSAP
 from sap_warp.scene import load_sap_scene, load_sap_scene_config
 from sap_warp.scene.sources.package import resolve_package
 from sap_warp.scenes import build_scene
+from tests.support.scene_files import SINGLE_BOX
 
 ASSETS = Path(__file__).parents[2] / "assets"
 SCENES = sorted((ASSETS / "yaml").glob("*.yaml"))
@@ -317,54 +318,6 @@ def test_fetched_g1_scene_runs_on_the_same_robot_converted_to_usd(tmp_path):
 
 
 # The examples of the specification
-
-SINGLE_BOX = """\
-schema_version: 1
-name: single_box
-
-simulation:
-  dt: 0.003
-  num_worlds: 1
-  max_rigid_contact: 64
-  solver:
-    contact_preset_variant: approx32
-    line_search_variant: monotone_decay
-
-builder:
-  rigid_gap: 0.002
-  defaults:
-    shape:
-      density: 1000.0
-      ke: 1000000.0
-      tau: 0.01
-      mu: 0.5
-
-ground:
-  enabled: true
-  label: DEFAULT_GROUND
-
-bodies:
-  - id: box
-    mass: 1.0
-    transform:
-      p: [0.0, 0.0, 1.0]
-      q: identity
-    shapes:
-      - type: box
-        hx: 0.5
-        hy: 0.5
-        hz: 0.5
-
-joints:
-  - id: box_free
-    type: free
-    parent: world
-    child: box
-
-articulations:
-  - id: box_articulation
-    joints: [box_free]
-"""
 
 HINGE_AND_PAYLOAD = """\
 simulation:

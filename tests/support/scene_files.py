@@ -10,6 +10,55 @@ import sap_warp
 
 BOX = {"type": "box", "hx": 0.1, "hy": 0.2, "hz": 0.3}
 
+SINGLE_BOX = """\
+schema_version: 1
+name: single_box
+
+simulation:
+  dt: 0.003
+  num_worlds: 1
+  max_rigid_contact: 64
+  solver:
+    contact_preset_variant: approx32
+    line_search_variant: monotone_decay
+
+builder:
+  rigid_gap: 0.002
+  defaults:
+    shape:
+      density: 1000.0
+      ke: 1000000.0
+      tau: 0.01
+      mu: 0.5
+
+ground:
+  enabled: true
+  label: DEFAULT_GROUND
+
+bodies:
+  - id: box
+    mass: 1.0
+    transform:
+      p: [0.0, 0.0, 1.0]
+      q: identity
+    shapes:
+      - type: box
+        hx: 0.5
+        hy: 0.5
+        hz: 0.5
+
+joints:
+  - id: box_free
+    type: free
+    parent: world
+    child: box
+
+articulations:
+  - id: box_articulation
+    joints: [box_free]
+"""
+"""The first example of the documentation."""
+
 
 def load(scene, **options):
     """Load a scene on the CPU."""
