@@ -19,6 +19,12 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 
 @pytest.fixture
+def cpu_blocks(monkeypatch):
+    """Blocks of several lanes on the CPU, as cooperative fibers with real barriers."""
+    monkeypatch.setattr(wp.config, "enable_cpu_blocks", True)
+
+
+@pytest.fixture
 def report(record_property, request):
     """Puts measured numbers into the summary at the end of the run."""
 

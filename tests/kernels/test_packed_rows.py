@@ -29,15 +29,6 @@ from tests.support.oracle import fill_newton_contacts, random_contacts, random_c
 ARCHITECTURES = (90,)
 
 
-@pytest.fixture
-def cpu_blocks():
-    """Blocks of several lanes on the CPU, as cooperative fibers with real barriers."""
-    before = wp.config.enable_cpu_blocks
-    wp.config.enable_cpu_blocks = True
-    yield
-    wp.config.enable_cpu_blocks = before
-
-
 class Packed:
     """A random positive definite matrix in packed rows, one world of a longer array.
 

@@ -44,9 +44,8 @@ def make_kernel(dynamics, types):
 
 
 @pytest.mark.parametrize("types", [FP64, FP32], ids=lambda t: t.name)
-def test_stiffness_is_that_of_dense_matrices(types, monkeypatch):
+def test_stiffness_is_that_of_dense_matrices(cpu_blocks, types):
     """One lane takes the native functions, a block of four the others."""
-    monkeypatch.setattr(wp.config, "enable_cpu_blocks", True)
     rng = np.random.default_rng(3)
     real = np.float64 if types is FP64 else np.float32
     Projection = make_contact_term(types).Projection

@@ -518,15 +518,6 @@ def closed_loop_builder(kind):
 # --- lanes and CUDA ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def cpu_blocks():
-    """Blocks of several lanes on the CPU, as cooperative fibers with real barriers."""
-    before = wp.config.enable_cpu_blocks
-    wp.config.enable_cpu_blocks = True
-    yield
-    wp.config.enable_cpu_blocks = before
-
-
 def everything_at_once():
     """Two worlds with a moving platform, contacts, a closed loop, a mimic joint and a weld."""
     together = builder()
