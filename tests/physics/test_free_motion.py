@@ -452,14 +452,20 @@ def test_mass_matrix_is_newtons(name):
     assert_close(sim.solver.free_motion.dynamics_matrix(), T.T @ theirs @ T, 2e-6)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_body_poses_and_velocities_are_newtons(name):
-    """body_q and body_qd after a step are Newton's forward kinematics of the new joint state."""
+def after_a_step(name):
+    """A mechanism with its new positions, its simulation, and the new velocities in public order."""
     mechanism = Mechanism(name)
     sim = mechanism.simulation()
     sim.step()
     mechanism.q = sim.q
-    state = newton_state(mechanism, public_from_sap(mechanism) @ sim.qd)
+    return mechanism, sim, public_from_sap(mechanism) @ sim.qd
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_body_poses_and_velocities_are_newtons(name):
+    """body_q and body_qd after a step are Newton's forward kinematics of the new joint state."""
+    mechanism, sim, qd = after_a_step(name)
+    state = newton_state(mechanism, qd)
     ours, theirs = sim.state.body_q.numpy(), state.body_q.numpy()
     ours[:, 3:] *= np.sign(np.sum(ours[:, 3:] * theirs[:, 3:], axis=1, keepdims=True))
     np.testing.assert_allclose(ours, theirs, atol=5e-6)
@@ -469,11 +475,7 @@ def test_body_poses_and_velocities_are_newtons(name):
 @pytest.mark.parametrize("name", IN_NEWTON)
 def test_jacobian_is_newtons(name):
     """Newton's Jacobian times our velocity is our body velocity."""
-    mechanism = Mechanism(name)
-    sim = mechanism.simulation()
-    sim.step()
-    mechanism.q = sim.q
-    qd = public_from_sap(mechanism) @ sim.qd
+    mechanism, sim, qd = after_a_step(name)
     J = newton.eval_jacobian(mechanism.model, newton_state(mechanism, qd)).numpy()[0].astype(np.float64)
     bodies = len(mechanism.links)
     np.testing.assert_allclose(
