@@ -50,18 +50,15 @@ def _read_positive(value: Any) -> float:
     return number
 
 
-def _read_non_negative(value: Any) -> float:
-    number = read_number(value)
+def _read_non_negative(value: Any, *, infinite: bool = False) -> float:
+    number = read_number(value, infinite=infinite)
     if number < 0.0:
         raise Complaint(f"found {number:g}; expected a number that is not negative")
     return number
 
 
 def _read_limit_magnitude(value: Any) -> float:
-    number = _read_limit(value)
-    if number < 0.0:
-        raise Complaint(f"found {number:g}; expected a number that is not negative")
-    return number
+    return _read_non_negative(value, infinite=True)
 
 
 def _read_integer(value: Any) -> int:
