@@ -346,6 +346,13 @@ def plot(rows: list[Row], path: Path) -> None:
     plt.close(figure)
 
 
+def existing_folder(text: str) -> Path:
+    """An argument that names a folder to write to."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return Path(text)
+
+
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a quarter of the worlds and fewer repeats: 3 minutes")
@@ -357,14 +364,14 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--preset", default="approx64", help="fp64 as the other engines (default: %(default)s)")
     parser.add_argument("--line-search", default="monotone_decay", help="default: %(default)s")
     parser.add_argument("--repeats", type=int, metavar="N", help="default 7, quick: 3")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write compare.md, compare.json and compare.png")
+    parser.add_argument(
+        "--output", type=existing_folder, metavar="FOLDER", help="write compare.md, compare.json and compare.png"
+    )
     arguments = parser.parse_args(argv)
     arguments.repeats = arguments.repeats or (3 if arguments.quick else 7)
     arguments.seconds = 0.1 if arguments.quick else 0.3
     if min(arguments.threads, arguments.repeats) < 1:
         parser.error("threads and repeats must be at least 1")
-    if arguments.output is not None and not arguments.output.is_dir():
-        parser.error(f"there is no folder {arguments.output}")
     return arguments
 
 

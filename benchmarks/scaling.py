@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import robots
 import warp as wp
-from compare import describe_machine
+from compare import describe_machine, existing_folder
 
 from sap_warp import Simulation
 
@@ -223,12 +223,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="up to 256 worlds and fewer repeats")
     parser.add_argument("--scenes", nargs="+", choices=tuple(robots.SCENES), default=["cube", "humanoid"])
     parser.add_argument("--preset", default="approx64", help="default: %(default)s")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, scaling.json and scaling.png")
+    parser.add_argument(
+        "--output", type=existing_folder, metavar="FOLDER", help="write scaling.md, scaling.json and scaling.png"
+    )
     arguments = parser.parse_args(argv)
     arguments.repeats, arguments.seconds = (3, 0.05) if arguments.quick else (7, 0.3)
     arguments.many = 64
-    if arguments.output is not None and not arguments.output.is_dir():
-        parser.error(f"there is no folder {arguments.output}")
     return arguments
 
 
