@@ -6,8 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp.collision import SapCollisionPipeline
-from sap_warp.contacts import dropped_by_world
-from tests.support.contact_rows import GAP, INDICES, NEWTONS_WAY, NUMBERS, add_shape, mirrored_rows, place, turns
+from tests.support.contact_rows import GAP, INDICES, NUMBERS, add_shape, check_overflow, mirrored_rows, place, turns
 
 WORLDS = 3
 SHAPES = ("sphere", "capsule", "box", "cylinder", "ellipsoid")
@@ -100,28 +99,8 @@ def test_points_are_not_rounded_on_the_way(rng):
 def test_overflow_leaves_the_same_rows(rng):
     """A buffer that is too small keeps the same contacts of each world and reports the same losses."""
     model = scene(rng)
-    short, full = (SapCollisionPipeline(model, rigid_contact_max=60, **o) for o in ({}, NEWTONS_WAY))
-    assert takes_short_way(short, model)
-    assert not takes_short_way(full, model)
-    buffers, state, overflows = (short.contacts(), full.contacts()), model.state(), 0
-    short.clear_statistics()
-    full.clear_statistics()
-    for height in (0.0, 0.4, 0.0, 0.0):  # one pass that fits between those that do not
-        place(state, rng, 0.3, height)
-        short.collide(state, buffers[0])
-        full.collide(state, buffers[1])
-        assert_same_rows(*buffers, model)
-        if int(buffers[0].rigid_contact_count.numpy()[0]) > 60:
-            overflows += 1
-            lost = [dropped_by_world(c.newton_contacts).numpy() for c in buffers]
-            np.testing.assert_array_equal(*lost)
-            assert lost[0].sum() > 0
-    assert overflows == 3
-    with pytest.warns(RuntimeWarning, match="too small"):
-        assert short.peak_contact_count > 60
-    with pytest.warns(RuntimeWarning, match="too small"):
-        assert full.peak_contact_count == short.peak_contact_count
-    assert full.last_overflow == short.last_overflow > 0
+    places = [(0.3, height) for height in (0.0, 0.4, 0.0, 0.0)]  # one pass that fits between those that do not
+    check_overflow(model, rng, places, lambda p: takes_short_way(p, model), lambda *b: assert_same_rows(*b, model))
 
 
 def test_buffers_of_others_get_no_overrides_of_materials(rng):

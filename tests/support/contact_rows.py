@@ -2,10 +2,16 @@
 
 import newton
 import numpy as np
+import pytest
+
+from sap_warp.collision import SapCollisionPipeline
+from sap_warp.contacts import dropped_by_world
 
 GAP = 0.05
 INDICES = ("shape0", "shape1", "tids")
 NUMBERS = ("point0", "point1", "offset0", "offset1", "normal", "margin0", "margin1")
+SMALL = 60
+"""Capacity of the buffers of `check_overflow`."""
 NEWTONS_WAY = {"verify_buffers": False}  # any option that is not about pairs asks for the full pipeline
 
 
@@ -57,3 +63,34 @@ def mirrored_rows(model, ours, theirs, rows):
     np.testing.assert_allclose(*places, atol=1e-6)
     assert other.sum() <= rows // 20
     return other
+
+
+def check_overflow(model, rng, places, takes_short_way, assert_same):
+    """Buffers that are too small at three of the places keep the same contacts, and lose as many in each world."""
+    short, full = pipelines = [SapCollisionPipeline(model, rigid_contact_max=SMALL, **o) for o in ({}, NEWTONS_WAY)]
+    assert takes_short_way(short)
+    assert not takes_short_way(full)
+    assert full.path.name == "newton"
+    buffers, state, overflows = [pipeline.contacts() for pipeline in pipelines], model.state(), 0
+    for pipeline in pipelines:
+        pipeline.clear_statistics()
+    for spread, height in places:
+        place(state, rng, spread, height)
+        for pipeline, buffer in zip(pipelines, buffers, strict=True):
+            pipeline.collide(state, buffer)
+        found, expected = (int(buffer.rigid_contact_count.numpy()[0]) for buffer in buffers)
+        assert found == expected
+        for buffer in buffers:
+            buffer.rigid_contact_count.fill_(min(found, SMALL))
+        assert_same(*buffers)
+        if found > SMALL:
+            overflows += 1
+            lost = [dropped_by_world(buffer.newton_contacts).numpy() for buffer in buffers]
+            np.testing.assert_array_equal(*lost)
+            assert lost[0].sum() == found - SMALL
+    assert overflows == 3
+    with pytest.warns(RuntimeWarning, match="too small"):
+        assert short.peak_contact_count > SMALL
+    with pytest.warns(RuntimeWarning, match="too small"):
+        assert full.peak_contact_count == short.peak_contact_count
+    assert full.last_overflow == short.last_overflow > 0
