@@ -123,29 +123,6 @@ def test_scene_file_gives_the_defaults(capsys, tmp_path, wanted, given, frames):
     assert result["line_search"] == "armijo_decay"
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--scene", "humanoyd"], "Did you mean 'humanoid'"),
-        (["--scene", "none.yaml"], "no scene file 'none.yaml'"),
-        (["--frames", "0"], "whole number of at least 1"),
-        (["--frames", "5", "--duration", "1"], "give one of them"),
-        (["--dt", "0"], "positive number of seconds"),
-        (["--preset", "approx16"], "valid choices are approx32"),
-        (["--line-search", "wolfe"], "valid choices are monotone_decay"),
-        (["--device", "cuda:99"], "no device 'cuda:99'"),
-        (["--scene", "cube", "--threads", "4", "--device", "cpu"], "only 1 worlds"),
-        (["--json", "no/such/folder/x.json"], "there is no folder"),
-    ],
-)
-def test_mistakes_are_explained_in_one_line(capsys, arguments, message):
-    """A request that cannot be met gives exit code 2 and one line on standard error."""
-    code, _, err = run(capsys, *arguments)
-    assert code == 2
-    assert message in err
-    assert len(err.splitlines()) == 1
-
-
 def test_a_diverged_world_makes_the_command_fail(capsys, monkeypatch):
     """Worlds that did not survive are named, and the exit code says so."""
     advance = bench.advance
