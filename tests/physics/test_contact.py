@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from tests.support.oracle import DenseWorld, OracleOptions, contacts_from_newton
+from tests.support.oracle import DenseWorld, OracleOptions
+from tests.support.oracle.problems import contacts_from_newton
 from tests.support.scenes import TAU, G, Stepper, add_ball, add_box, box_on_ground, builder, material, tilt, tilted
 
 H = 0.005

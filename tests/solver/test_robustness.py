@@ -7,16 +7,9 @@ import warp as wp
 
 import sap_warp
 from sap_warp import SolveStatus
-from tests.support.oracle import (
-    DenseWorld,
-    OracleOptions,
-    fill_newton_contacts,
-    random_contacts,
-    random_controls,
-    random_model,
-    random_state,
-)
+from tests.support.oracle import DenseWorld, OracleOptions, fill_newton_contacts
 from tests.support.scenes import G, Stepper, add_box, allocations, box_on_ground, builder, material, one_joint
+from tests.support.solver_cases import assign_controls, random_problem
 
 H = 0.005
 WORLDS, BAD = 4, 2
@@ -376,10 +369,7 @@ def test_residual_is_below_the_tolerance_in_a_thousand_random_worlds(search, tho
     newton.eval_fk(model, wp.array(q, dtype=float, device="cpu"), wp.array(qd, dtype=float, device="cpu"), poses)
     state.body_q.assign(poses.body_q.numpy())
     control = solver.sap_model.control()
-    control.joint_f.assign(controls["joint_f"].astype(np.float32))
-    control.joint_target_pos.assign(controls["joint_target_q"].astype(np.float32))
-    control.joint_target_vel.assign(controls["joint_target_qd"].astype(np.float32))
-    control.joint_act.assign(controls["joint_act"].astype(np.float32))
+    assign_controls(control, controls)
     contacts = fill_newton_contacts(model, [record for world in records for record in world])
     solver.step(state, out, control, contacts, H)
     assert solver.last_truncated_contact_count == 0
@@ -404,9 +394,5 @@ def test_residual_is_below_the_tolerance_in_a_thousand_random_worlds(search, tho
 
 @pytest.fixture(scope="module")
 def thousand_worlds():
-    """1,000 worlds that differ in trees, joints, materials, gravity, state, controls and contacts."""
-    rng = np.random.default_rng(1000)
-    model = random_model(rng, 1000, trees=2, max_bodies=3, max_dofs=18, exact=True)
-    q, qd = random_state(rng, model, exact=True)
-    records = [random_contacts(rng, model, w, 6, q, exact=True, overrides=True) for w in range(1000)]
-    return model, q, qd, records, random_controls(rng, model)
+    """1,000 small worlds that differ in everything."""
+    return random_problem(1000, 1000, 6, trees=2, max_bodies=3, max_dofs=18)

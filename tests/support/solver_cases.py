@@ -31,6 +31,24 @@ CONTROLS = {
 }
 
 
+def random_problem(seed, worlds, contacts, overrides=True, **shape):
+    """Worlds that differ in trees, joints, materials, gravity, state, controls and contacts.
+
+    Returns the model, joint_q, joint_qd, the contacts of each world, and the controls.
+    """
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, worlds, exact=True, **shape)
+    q, qd = random_state(rng, model, exact=True)
+    records = [random_contacts(rng, model, w, contacts, q, exact=True, overrides=overrides) for w in range(worlds)]
+    return model, q, qd, records, random_controls(rng, model)
+
+
+def assign_controls(control, values):
+    """Write controls of `random_problem` into a SapControl."""
+    for source, target in CONTROLS.items():
+        getattr(control, target).assign(values[source].astype(np.float32))
+
+
 class Case:
     """One random model of several worlds: oracle and subject read the same values."""
 
@@ -45,14 +63,8 @@ class Case:
         shape=None,
         **options,
     ):
-        rng = np.random.default_rng(seed)
-        self.model = random_model(rng, worlds, exact=True, **(shape or {}))
-        self.q, self.qd = random_state(rng, self.model, exact=True)
-        records = [
-            random_contacts(rng, self.model, w, contacts, self.q, exact=True, overrides=overrides)
-            for w in range(worlds)
-        ]
-        controls = random_controls(rng, self.model)
+        problem = random_problem(seed, worlds, contacts, overrides, **(shape or {}))
+        self.model, self.q, self.qd, records, controls = problem
         settings = OracleOptions(weight, point, contact_tau_d=0.01)
         self.oracle = [
             DenseWorld(self.model, self.q, self.qd, DT, world=w, contacts=records[w], options=settings, **controls)
@@ -75,11 +87,8 @@ class Case:
             pose = np.where(np.isnan(pose), world.body_state()[0], pose)
         self.state.body_q.assign(pose)
         self.control = sap_model.control()
-        for source, target in CONTROLS.items():
-            if source in controls:
-                getattr(self.control, target).assign(controls[source].astype(np.float32))
-        if "body_f" in controls:
-            self.state.body_f.assign(controls["body_f"].astype(np.float32))
+        assign_controls(self.control, controls)
+        self.state.body_f.assign(controls["body_f"].astype(np.float32))
 
     def step(self):
         self.solver.step(self.state, self.after, self.control, self.contacts, DT)

@@ -11,7 +11,6 @@ from tests.support.oracle import (
     DenseWorld,
     OracleOptions,
     Tree,
-    contacts_from_newton,
     fill_newton_contacts,
     fp32,
     random_contacts,
@@ -21,6 +20,7 @@ from tests.support.oracle import (
     terms,
 )
 from tests.support.oracle.kinematics import BALL, D6, FREE, PRISMATIC, REVOLUTE, matrix_from_quat, quat_from_matrix
+from tests.support.oracle.problems import contacts_from_newton
 
 wp.config.quiet = True
 SEEDS = range(6)

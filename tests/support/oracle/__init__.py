@@ -3,15 +3,7 @@
 from . import terms
 from .dense_sap import Contact, DenseWorld, OracleOptions, contact_frame
 from .kinematics import Tree
-from .problems import (
-    contacts_from_newton,
-    fill_newton_contacts,
-    fp32,
-    random_contacts,
-    random_controls,
-    random_model,
-    random_state,
-)
+from .problems import fill_newton_contacts, fp32, random_contacts, random_controls, random_model, random_state
 
 __all__ = [
     "Contact",
@@ -19,7 +11,6 @@ __all__ = [
     "OracleOptions",
     "Tree",
     "contact_frame",
-    "contacts_from_newton",
     "fill_newton_contacts",
     "fp32",
     "random_contacts",
