@@ -424,21 +424,14 @@ def four_bar():
     b = builder()
     bars = [b.add_link(mass=1.0, inertia=box_inertia(1.0, 0.05), com=wp.vec3(0.0, 0.0, -0.5)) for _ in range(2)]
     coupler = b.add_link(mass=2.0, inertia=box_inertia(2.0, 0.05), com=wp.vec3(0.5, 0.0, 0.0))
-    hinge = {"axis": newton.Axis.Y}
-    joints = [
-        b.add_joint_revolute(-1, bars[0], **hinge),
-        b.add_joint_revolute(bars[0], coupler, parent_xform=wp.transform((0.0, 0.0, -1.0)), **hinge),
-        b.add_joint_revolute(-1, bars[1], parent_xform=wp.transform((1.0, 0.0, 0.0)), **hinge),
-    ]
-    b.add_articulation(joints)
-    b.add_joint_revolute(
-        coupler,
-        bars[1],
-        parent_xform=wp.transform((1.0, 0.0, 0.0)),
-        child_xform=wp.transform((0.0, 0.0, -1.0)),
-        label="closing",
-        **hinge,
-    )
+    start, end, below = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0)
+
+    def hinge(parent, child, place, place_in_child=start, **options):
+        frames = {"parent_xform": wp.transform(place), "child_xform": wp.transform(place_in_child)}
+        return b.add_joint_revolute(parent, child, axis=newton.Axis.Y, **frames, **options)
+
+    b.add_articulation([hinge(-1, bars[0], start), hinge(bars[0], coupler, below), hinge(-1, bars[1], end)])
+    hinge(coupler, bars[1], end, below, label="closing")
     return b.finalize(device="cpu")
 
 
