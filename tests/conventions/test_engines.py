@@ -10,16 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from sap_warp.conventions import (
-    cone_center_of_mass,
-    convert_pose,
-    convert_quaternion,
-    convert_shape,
-    convert_twist,
-    convert_up_axis,
-    convert_wrench,
-    up_axis_rotation,
-)
+from sap_warp import conventions
+from sap_warp.conventions import convert_pose, convert_quaternion, convert_shape, convert_twist, convert_wrench
 from tests.support.oracle.kinematics import matrix_from_quat
 
 COM = np.array([0.13, -0.21, 0.34])
@@ -265,7 +257,8 @@ def test_up_axis_rotation_is_newtons(source, target):
     """Newton's rotation between axes is the one we use, also for its Axis enum."""
     newton = pytest.importorskip("newton")
     expected = np.array(newton.math.quat_between_axes(newton.Axis[source], newton.Axis[target]))
-    np.testing.assert_allclose(up_axis_rotation(newton.Axis[source], newton.Axis[target]), expected, atol=1e-7)
+    ours = conventions.up_axis_rotation(newton.Axis[source], newton.Axis[target])
+    np.testing.assert_allclose(ours, expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("axis", "XYZ")
@@ -273,7 +266,7 @@ def test_gravity_follows_newtons_up_axis(axis):
     """Gravity of a Z-up world converted to another up axis is gravity of Newton's builder with that axis."""
     newton = pytest.importorskip("newton")
     expected = np.array(newton.ModelBuilder(up_axis=newton.Axis[axis]).gravity)
-    np.testing.assert_allclose(convert_up_axis([0.0, 0.0, -9.81], "Z", axis), expected, atol=1e-6)
+    np.testing.assert_allclose(conventions.convert_up_axis([0.0, 0.0, -9.81], "Z", axis), expected, atol=1e-6)
 
 
 # --- USD -------------------------------------------------------------------------------------------------------
@@ -437,5 +430,5 @@ def test_inertia_shows_the_capsule_axis():
 def test_cone_center_of_mass_is_newtons():
     """Newton puts the centre of mass of a cone where cone_center_of_mass says, and its volume is a cone's."""
     volume, com = newton_mass("cone", SHAPES["cone"])
-    np.testing.assert_allclose(com, cone_center_of_mass(0.8), atol=1e-7)
+    np.testing.assert_allclose(com, conventions.cone_center_of_mass(0.8), atol=1e-7)
     np.testing.assert_allclose(volume, math.pi * 0.3**2 * 1.6 / 3.0, rtol=1e-6)
