@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import model_validator
-
 from .errors import Complaint, Path
 from .section import Section
 from .values import (
@@ -159,14 +157,12 @@ class JointFields(Section):
     actuator_mode: Integer = None
     """0 none, 1 position, 2 velocity, 3 position and velocity, 4 effort; found from the gains if not given."""
 
-    @model_validator(mode="after")
-    def _check_values(self) -> JointFields:
+    def _check(self) -> None:
         lower, upper = self.limit_lower, self.limit_upper
         if lower is not None and upper is not None and lower > upper:
             raise Complaint(f"limit_lower {lower:g} is above limit_upper {upper:g}")
         if self.actuator_mode is not None and not 0 <= self.actuator_mode <= 4:
             raise Complaint(f"found {self.actuator_mode}; expected 0 to 4", ("actuator_mode",))
-        return self
 
 
 JOINT_FIELDS = tuple(JointFields.model_fields)

@@ -79,13 +79,11 @@ class Source(Section):
             return {"xml" if value.lstrip().startswith("<") else "path": value}
         return value
 
-    @model_validator(mode="after")
-    def _check_one(self) -> Source:
+    def _check(self) -> None:
         given = [name for name in ("path", "git", "package", "xml") if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) if given else "none"
             raise Complaint(f"found {found}; expected exactly one of path, git, package and xml")
-        return self
 
 
 # Assets
@@ -121,15 +119,13 @@ class _Asset(ShapeFieldBlocks):
     load_visual_shapes: Boolean = True
     """Whether shapes that do not collide are loaded."""
 
-    @model_validator(mode="after")
-    def _check_options(self) -> _Asset:
+    def _check(self) -> None:
         if self.hide_collision_shapes and self.force_show_colliders:
             raise Complaint("hide_collision_shapes and force_show_colliders exclude each other; give one of them")
         for name in ("physics", "shape", "cfg"):
             block = getattr(self, name)
             if block is not None and block.is_site:
                 raise Complaint("a whole asset cannot be a site", (name, "is_site"))
-        return self
 
 
 class UsdAsset(_Asset):
@@ -261,8 +257,7 @@ class MeshShape(_Shape):
     convex: Boolean = False
     """Use the convex hull."""
 
-    @model_validator(mode="after")
-    def _check_geometry(self) -> MeshShape:
+    def _check(self) -> None:
         if (self.source is None) == (self.vertices is None):
             raise Complaint("a mesh has either a source, or vertices and indices")
         if self.source is not None and self.source.xml is not None:
@@ -271,7 +266,6 @@ class MeshShape(_Shape):
             raise Complaint("a mesh from a file has no indices", ("indices",))
         if self.vertices is not None:
             self.triangles()
-        return self
 
     def triangles(self) -> list[int]:
         """Vertex numbers, three for each triangle."""
@@ -392,11 +386,9 @@ class DistanceJoint(_JointBase):
     max_distance: Number = 1.0
     """Largest distance [m]; negative for none."""
 
-    @model_validator(mode="after")
-    def _check_order(self) -> DistanceJoint:
+    def _check(self) -> None:
         if 0.0 <= self.max_distance < self.min_distance:
             raise Complaint(f"min_distance {self.min_distance:g} is above max_distance {self.max_distance:g}")
-        return self
 
 
 class D6Axis(JointFields):
@@ -415,11 +407,9 @@ class D6Joint(_JointBase):
     angular_axes: list[D6Axis] = Field(default_factory=list, max_length=3)
     """Rotations."""
 
-    @model_validator(mode="after")
-    def _check_axes(self) -> D6Joint:
+    def _check(self) -> None:
         if not self.linear_axes and not self.angular_axes:
             raise Complaint("a d6 joint needs at least one entry in linear_axes or angular_axes")
-        return self
 
 
 Joint = Annotated[
@@ -453,17 +443,12 @@ class InitialJointQ(Section):
     values: Numbers = None
     """Consecutive entries from there on."""
 
-    @model_validator(mode="after")
-    def _check_target(self) -> InitialJointQ:
-        given = [name for name in ("index", "joint", "joint_label") if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) if given else "none"
-            raise Complaint(f"found {found}; expected one of index, joint and joint_label")
+    def _check(self) -> None:
+        self._expect_one_of("index", "joint", "joint_label")
         if (self.value is None) == (self.values is None):
             raise Complaint("expected value for one entry, or values for several")
         if self.index is not None and self.offset:
             raise Complaint("offset goes with joint, not with index", ("offset",))
-        return self
 
 
 class Ground(WithShapeFields):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema
 
 from .errors import Complaint, below
 from .objects import Shape
@@ -95,14 +95,12 @@ class Selector(Section):
         """Name of the field that selects."""
         return next((name for name in SELECTORS if getattr(self, name) is not None), None)
 
-    @model_validator(mode="after")
-    def _check_selector(self) -> Selector:
+    def _check(self) -> None:
         given = [name for name in SELECTORS if getattr(self, name) is not None]
         if len(given) > 1:
             raise Complaint(f"found {' and '.join(given)}; give one selector")
         if not given and self.selection_required:
             raise Complaint(f"nothing is selected; expected one of {', '.join(SELECTORS)}")
-        return self
 
 
 SELECTORS = ("index", "range", "joint", "joint_label", "joints", "joint_labels", "label_prefix", "match")
@@ -131,12 +129,9 @@ class SetArray(Selector):
     from_array: ArrayName = None
     """Take the values of the same entries of this array."""
 
-    @model_validator(mode="after")
-    def _check_value(self) -> SetArray:
-        given = [name for name in ("value", "values", "from_array") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise Complaint(f"found {' and '.join(given) or 'none'}; expected one of value, values and from_array")
-        return self
+    def _check(self) -> None:
+        super()._check()
+        self._expect_one_of("value", "values", "from_array")
 
 
 class CopyArray(Selector):
@@ -195,11 +190,9 @@ class SetAttr(Section):
     value: Annotated[Any, PlainValidator(_read_attribute), WithJsonSchema({"type": ["number", "string", "array"]})]
     """The new value."""
 
-    @model_validator(mode="after")
-    def _check_value(self) -> SetAttr:
+    def _check(self) -> None:
         if self.attr == "rigid_gap" and not (isinstance(self.value, float) and self.value >= 0.0):
             raise Complaint(f"found {show(self.value)}; expected a distance that is not negative", ("value",))
-        return self
 
 
 class SetJointTargets(Selector):
@@ -225,11 +218,10 @@ class SetJointTargets(Selector):
     target_vel: Number = None
     """Velocity target [m/s or rad/s]."""
 
-    @model_validator(mode="after")
-    def _check_something(self) -> SetJointTargets:
+    def _check(self) -> None:
+        super()._check()
         if all(getattr(self, name) is None for name in ("mode", "ke", "kd", "target_pos", "target_vel")):
             raise Complaint("nothing to set; expected some of mode, ke, kd, target_pos and target_vel")
-        return self
 
 
 class SetJointQ(Section):
@@ -247,14 +239,10 @@ class SetJointQ(Section):
     value: Number
     """Position [m or rad, or part of a quaternion xyzw]."""
 
-    @model_validator(mode="after")
-    def _check_target(self) -> SetJointQ:
-        given = [name for name in ("index", "joint", "joint_label") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise Complaint(f"found {' and '.join(given) or 'none'}; expected one of index, joint and joint_label")
+    def _check(self) -> None:
+        self._expect_one_of("index", "joint", "joint_label")
         if self.index is not None and self.offset:
             raise Complaint("offset goes with joint, not with index", ("offset",))
-        return self
 
 
 class CopyJointQToJointTargets(Selector):
@@ -275,13 +263,12 @@ class SetJointArmature(Selector):
     values: Numbers = None
     """One for each selected dof."""
 
-    @model_validator(mode="after")
-    def _check_value(self) -> SetJointArmature:
+    def _check(self) -> None:
+        super()._check()
         if (self.value is None) == (self.values is None):
             raise Complaint("expected value, or values with one entry for each dof")
         if self.values is not None and any(value < 0.0 for value in self.values):
             raise Complaint("found a negative armature", ("values",))
-        return self
 
 
 Operation = Annotated[

@@ -48,11 +48,9 @@ class Simulation(Section):
     solver: SolverOptions = Field(default_factory=dict)
     """Options of SolverSAP."""
 
-    @model_validator(mode="after")
-    def _check_length(self) -> Simulation:
+    def _check(self) -> None:
         if self.duration is not None and self.frames is not None:
             raise Complaint("duration and frames both say how long to run; give one of them")
-        return self
 
 
 class Defaults(Section):
@@ -118,12 +116,10 @@ class Scene(Section):
             return kept
         return value
 
-    @model_validator(mode="after")
-    def _check_worlds(self) -> Scene:
+    def _check(self) -> None:
         one, other = self.simulation.num_worlds, self.replicate.num_worlds
         if one is not None and other is not None and one != other:
             raise Complaint(f"replicate.num_worlds is {other}, but simulation.num_worlds is {one}; give one of them")
-        return self
 
     @property
     def num_worlds(self) -> int:

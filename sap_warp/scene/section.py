@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationInfo, model_validator
 
@@ -51,6 +51,22 @@ class Section(BaseModel):
             result[name] = part
             spelling[name] = key
         return result
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> Self:
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Complain about fields that do not go together; for blocks that have such fields to override."""
+
+    def _expect_one_of(self, *names: str) -> None:
+        """Complain unless exactly one of these fields is given."""
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise Complaint(
+                f"found {' and '.join(given) or 'none'}; expected one of {', '.join(names[:-1])} and {names[-1]}"
+            )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
