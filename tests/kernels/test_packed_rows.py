@@ -102,23 +102,24 @@ def primitives_kernel(types, numbers=None, flags=None):
     columns_of = make_add_rows(types, types, numbers)
     store_force, add_rows = columns_of.store_force, columns_of.add_rows
     to_number = make_spatial(numbers).to_vec3
-    scalar, vec3, number = types.scalar, types.vec3, numbers.scalar
+    scalar = types.scalar
+    reals, vectors, wide = (wp.array(dtype=t) for t in (scalar, types.vec3, numbers.scalar))
 
     def run(
         rows: RowPattern,
         start: int,
         count: int,
         coupled: int,
-        A: wp.array(dtype=scalar),
-        right: wp.array(dtype=number),
-        Sw: wp.array(dtype=vec3),
-        Sv: wp.array(dtype=vec3),
-        factored: wp.array(dtype=scalar),
-        x: wp.array(dtype=scalar),
-        product: wp.array(dtype=number),
-        forces: wp.array(dtype=number),
-        products: wp.array(dtype=scalar),
-        columns: wp.array(dtype=scalar),
+        A: reals,
+        right: wide,
+        Sw: vectors,
+        Sv: vectors,
+        factored: reals,
+        x: reals,
+        product: wide,
+        forces: wide,
+        products: reals,
+        columns: reals,
         ok: wp.array(dtype=wp.int32),
     ):
         pattern = rows
