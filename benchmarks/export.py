@@ -146,6 +146,11 @@ class Source:
         return int(self.model.shape_contact_pair_count)
 
 
+def rotation(q: np.ndarray) -> np.ndarray:
+    """Matrix of a quaternion xyzw."""
+    return rotation_matrix(q / np.linalg.norm(q))
+
+
 def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Product of two poses, xyz and quaternion xyzw."""
     (ax, ay, az, aw), (bx, by, bz, bw) = a[3:], b[3:]
@@ -155,13 +160,13 @@ def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         aw * bz + ax * by - ay * bx + az * bw,
         aw * bw - ax * bx - ay * by - az * bz,
     ]
-    return np.concatenate([a[:3] + rotation_matrix(a[3:]) @ b[:3], q])
+    return np.concatenate([a[:3] + rotation(a[3:]) @ b[:3], q])
 
 
 def inverse(a: np.ndarray) -> np.ndarray:
     """Inverse of a pose."""
     q = np.array([-a[3], -a[4], -a[5], a[6]])
-    return np.concatenate([-rotation_matrix(q) @ a[:3], q])
+    return np.concatenate([-rotation(q) @ a[:3], q])
 
 
 def wxyz(q: np.ndarray) -> list[float]:
@@ -225,7 +230,7 @@ def _mujoco_body(source: Source, joint: Joint, parent: Any) -> Any:
         linear = i < joint.linear
         added = body.add_joint(
             type=mujoco.mjtJoint.mjJNT_SLIDE if linear else mujoco.mjtJoint.mjJNT_HINGE,
-            axis=rotation_matrix(joint.X_c[3:]) @ source.axis[dof],
+            axis=rotation(joint.X_c[3:]) @ source.axis[dof],
             pos=joint.X_c[:3],
             armature=float(source.armature[dof]),
             frictionloss=float(source.friction[dof]),
@@ -302,7 +307,7 @@ def to_drake(model: newton.Model, dt: float, dissipation: float, hydroelastic: b
     plant.mutable_gravity_field().set_gravity_vector(source.gravity.astype(float))
 
     def transform(pose: np.ndarray) -> Any:
-        return pm.RigidTransform(pm.RotationMatrix(rotation_matrix(pose[3:])), pose[:3])
+        return pm.RigidTransform(pm.RotationMatrix(rotation(pose[3:])), pose[:3])
 
     bodies = {-1: plant.world_body()}
     floating: dict[int, Any] = {}
@@ -432,7 +437,7 @@ class DrakeScene:
                 pose = multiply(
                     multiply(joint.X_p, joint_q[starts[i] : starts[i] + 7].astype(float)), inverse(joint.X_c)
                 )
-                at = pm.RigidTransform(pm.RotationMatrix(rotation_matrix(pose[3:])), pose[:3])
+                at = pm.RigidTransform(pm.RotationMatrix(rotation(pose[3:])), pose[:3])
                 self.plant.SetFreeBodyPose(own, self.floating[i], at)
             else:
                 coordinate.update({dof: joint_q[starts[i] + n] for n, dof in enumerate(joint.dofs)})

@@ -107,9 +107,8 @@ def convert_up_axis(
 
 
 def rotation_matrix(quaternion: Any) -> Array:
-    """Return the rotation matrix [3, 3], float64, of a quaternion xyzw of any length but zero."""
-    q = np.asarray(quaternion, dtype=np.float64)
-    x, y, z, w = q / np.linalg.norm(q)
+    """Return the rotation matrix [3, 3] of a unit quaternion xyzw."""
+    x, y, z, w = quaternion
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

@@ -270,10 +270,10 @@ class _Pair:
     def _frame(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Rotation and position of a shape in the world."""
         frame = self.shape_frame[self.shapes[i]]
-        rotation, position = rotation_matrix(frame[3:]), frame[:3]
+        rotation, position = _rotation(frame[3:]), frame[:3]
         if self.bodies[i] >= 0:
             body = self.body_q[self.bodies[i]]
-            R = rotation_matrix(body[3:])
+            R = _rotation(body[3:])
             rotation, position = R @ rotation, body[:3] + R @ position
         return rotation, position
 
@@ -321,7 +321,7 @@ class _Pair:
                 continue
             point = self._touching_point(i, directions[i], margins[i])
             body = self.bodies[i]
-            R, com = rotation_matrix(self.body_q[body, 3:]), self.model.body_com.numpy()[body].astype(np.float64)
+            R, com = _rotation(self.body_q[body, 3:]), self.model.body_com.numpy()[body].astype(np.float64)
             x = R.T @ (point - self.body_q[body, :3]) - com
             own = self._mobility(body, x, R, mode)
             W += own
@@ -356,7 +356,7 @@ class _Pair:
         R, p = self._frame(i)
         if self.kinds[i] == _GEO.PLANE:
             body = self.bodies[i]
-            com = self.body_q[body, :3] + rotation_matrix(self.body_q[body, 3:]) @ self.model.body_com.numpy()[body]
+            com = self.body_q[body, :3] + _rotation(self.body_q[body, 3:]) @ self.model.body_com.numpy()[body]
             return com - R[:, 2] * (R[:, 2] @ (com - p))
         scale = self.model.shape_scale.numpy()[self.shapes[i]].astype(np.float64)
         point = _support(self.kinds[i], scale, self.model.shape_source[self.shapes[i]], R.T @ direction)
@@ -399,3 +399,7 @@ def _size(W: np.ndarray, mode: str) -> float:
 
 def _cross(v: np.ndarray) -> np.ndarray:
     return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+
+
+def _rotation(q: np.ndarray) -> np.ndarray:
+    return rotation_matrix(q / np.linalg.norm(q))
