@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import newton
+import numpy as np
 import warp as wp
 from newton.geometry import BroadPhaseSAP, NarrowPhase
 
@@ -27,7 +28,10 @@ _PADDED_GRIDS = (
 """Grid sizes of the narrow phase. All its kernels stride over their work by them."""
 
 USED_MEMBERS: dict[str, tuple[str, ...]] = {
-    "model": ("_contact_capacity_initialized", "_shape_mesh_properties"),
+    "model": (
+        *("_contact_capacity_initialized", "_shape_mesh_properties", "_shape_collision_filter_pairs"),
+        *("_collision_pipeline", "_rigid_contact_max", "_soft_contact_max", "_fk_articulation_level_start"),
+    ),
     "pipeline": (
         *("model", "broad_phase", "narrow_phase", "include_static_kinematic_pairs", "geom_transform", "geom_data"),
         *("broad_phase_shape_pairs", "broad_phase_pair_count", "shape_pairs_max", "_rigid_contact_surface_velocity"),
@@ -53,6 +57,22 @@ def publish_capacity(model: newton.Model, capacity: int) -> None:
     if model.rigid_contact_max != capacity:
         model.rigid_contact_max = capacity
         model._contact_capacity_initialized = True  # Newton's mark of a size that came from a pipeline
+
+
+def cut_private_members(part: Any, whole: Any, cut_pairs: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Give a model ``part`` that was cut from ``whole`` its own filtered pairs, and nothing that belongs to a pipeline.
+
+    Args:
+        part: Some worlds.
+        whole: All worlds.
+        cut_pairs: Keeps pairs of shapes of ``part``, in its numbering.
+    """
+    filtered = whole._shape_collision_filter_pairs
+    kept = cut_pairs(filtered.pairs_array().astype(np.int64))
+    part._shape_collision_filter_pairs = type(filtered)(np.sort((kept[:, 0] << 32) | kept[:, 1]))
+    part._collision_pipeline = part._rigid_contact_max = part._soft_contact_max = None
+    part._contact_capacity_initialized = False
+    part._fk_articulation_level_start = None  # of forward kinematics on CUDA
 
 
 def has_surface_velocity(model: newton.Model) -> bool:

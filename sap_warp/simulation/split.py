@@ -16,6 +16,8 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..collision.newton_compat import cut_private_members
+
 _F = newton.Model.AttributeFrequency
 _EQUALITY = "mujoco:equality_constraint"
 
@@ -91,14 +93,8 @@ class WorldShare:
             kept = self._cut_pairs(pairs.numpy().reshape(-1, 2))
             part.shape_contact_pairs = wp.array(kept, dtype=wp.vec2i, device=device)
             part.shape_contact_pair_count = len(kept)
-        filtered = whole._shape_collision_filter_pairs
-        kept = self._cut_pairs(filtered.pairs_array().astype(np.int64))
-        part._shape_collision_filter_pairs = type(filtered)(np.sort((kept[:, 0] << 32) | kept[:, 1]))
+        cut_private_members(part, whole, self._cut_pairs)
         part.body_shapes = self._cut_body_shapes()
-        # what a pipeline leaves on its model, and what only drawing and FK on CUDA use: each share has its own or none
-        part._collision_pipeline = part._rigid_contact_max = part._soft_contact_max = None
-        part._contact_capacity_initialized = False
-        part._fk_articulation_level_start = None
         part.bvh_shapes = part.bvh_shapes_group_roots = None
         return part
 
