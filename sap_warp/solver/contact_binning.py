@@ -9,6 +9,8 @@ import functools
 
 import warp as wp
 
+from ..kernels.contact_gap import contact_gap
+from ..kernels.deepest import shallowest_place
 from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import make_flat
@@ -25,6 +27,7 @@ class Bins:
     capacity: int  # contacts that one world can hold
     found: wp.array(dtype=wp.int32)  # how many there are, by world
     slot: wp.array(dtype=wp.int32)  # which of them were kept, ``capacity`` entries for each world
+    gap: wp.array(dtype=wp.float64)  # phi0 of those [m], in worlds that have too many
 
 
 @functools.cache
@@ -57,25 +60,24 @@ def make_bin_kernel(state: Types):
         """phi0 of a contact [m]."""
         x0 = world_point(layout, c, body_q, c.shape0[i], c.point0[i])
         x1 = world_point(layout, c, body_q, c.shape1[i], c.point1[i])
-        return wp.dot(to_vec3_64(c.normal[i]), x1 - x0) - wp.float64(c.margin0[i]) - wp.float64(c.margin1[i])
+        return contact_gap(to_vec3_64(c.normal[i]), x1 - x0, wp.float64(c.margin0[i]), wp.float64(c.margin1[i]))
 
     @wp.func
     def displace_shallowest(
-        bins: wp.ref[Bins], c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int, first: int
+        bins: wp.ref[Bins], c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int, first: int, n: int
     ):
-        """Give contact i the slot of the shallowest contact of a full world, if i is deeper."""
-        widest = gap(bins.layout, c, body_q, i)
-        place = int(-1)
-        slot_end = first + bins.capacity
-        slot = int(first)
-        while slot < slot_end:
-            other = gap(bins.layout, c, body_q, bins.slot[slot])
-            if other > widest:
-                widest = other
-                place = slot
-            slot += 1
+        """Give contact i, the n-th of its world after all slots were taken, the slot of the shallowest one."""
+        end = first + bins.capacity
+        if n == 0:
+            slot = int(first)
+            while slot < end:
+                bins.gap[slot] = gap(bins.layout, c, body_q, bins.slot[slot])
+                slot += 1
+        phi = gap(bins.layout, c, body_q, i)
+        place = shallowest_place(phi, bins.gap, first, end)
         if place >= 0:
             bins.slot[place] = i
+            bins.gap[place] = phi
 
     @solver_kernel
     def bin_contacts(
@@ -99,7 +101,7 @@ def make_bin_kernel(state: Types):
                 if slot < capacity:
                     bins.slot[world * capacity + slot] = i
                 elif threads == 1:
-                    displace_shallowest(bins, c, body_q, i, world * capacity)
+                    displace_shallowest(bins, c, body_q, i, world * capacity, slot - capacity)
             i += threads
 
     return bin_contacts

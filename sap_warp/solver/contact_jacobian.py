@@ -75,6 +75,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     prepare_distance = make_distance_rows(pose, contact_pose, dynamics, types)
     list_rows = make_list_rows(types)
     flat_stage, flat_contacts, flat_dofs = make_flat(Stage), make_flat(ContactInput), make_flat(DofInput)
+    flat_layout, flat_rows = make_flat(Layout), make_flat(make_contact_data(types))
 
     # Each function makes its own copy of the structs: pointers that are loaded where they are used take no room before.
 
@@ -104,7 +105,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             prepare_dof(s.layout, s.joints, dofs, s.law, s.motion, s.terms, s.q, s.layout.term_dof[i], dt)
             i += wp.block_dim()
 
-    @wp.func
+    @wp.func(inline=False)
     def prepare_distances(
         stage_in: wp.array(dtype=Stage), dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64
     ) -> int:
@@ -153,7 +154,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         flat_contacts(c)
         place_contacts(s.mobility, c, s.law, s.motion, s.rows, first + lane(), end)
 
-    @wp.func
+    @wp.func(inline=False)
     def refine_rows(
         stage_in: wp.array(dtype=Stage), contacts_in: wp.array(dtype=ContactInput), first: int, end: int, dt: wp.float64
     ):
@@ -174,41 +175,42 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def list_world(stage_in: wp.array(dtype=Stage), world: int):
-        s = stage_in[0]
-        flat_stage(s)
-        s.found[world] = 0  # ready for the next step's binning
-        list_rows(s.layout, s.rows, world)
+        layout = stage_in[0].layout
+        out = stage_in[0].rows
+        flat_layout(layout)
+        flat_rows(out)
+        list_rows(layout, out, world)
 
     @wp.func
     def prepare_world(
         world: int,
-        stage_in: wp.array(dtype=Stage),
-        contacts_in: wp.array(dtype=ContactInput),
-        dofs_in: wp.array(dtype=DofInput),
+        stage: wp.array(dtype=Stage),
+        contacts: wp.array(dtype=ContactInput),
+        dofs: wp.array(dtype=DofInput),
         dt: wp.float64,
     ):
-        prepare_dofs(stage_in, dofs_in, world, dt)
-        s = stage_in[0]
-        flat_stage(s)
-        found = s.found[world]
-        kept = wp.min(found, s.slots)
-        first_slot = world * s.slots
+        prepare_dofs(stage, dofs, world, dt)
+        slots = stage[0].slots
+        found = stage[0].found[world]
+        kept = wp.min(found, slots)
+        first_slot = world * slots
         if lane() == 0:
-            if s.ordered == 0 or found > kept:
-                sort_slots(s.slot, first_slot, first_slot + kept)
-            s.rows.count[world] = prepare_distances(stage_in, dofs_in, world, dt) + kept
-            s.contact_count[world] = kept
-            s.truncated[world] = found - kept
+            if stage[0].ordered == 0 or found > kept:
+                sort_slots(stage[0].slot, first_slot, first_slot + kept)
+            stage[0].rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
+            stage[0].contact_count[world] = kept
+            stage[0].truncated[world] = found - kept
         barrier()
         if kept > 0:
-            end = world * s.rows.capacity + s.rows.count[world]
-            special = assign_rows(stage_in, contacts_in, end - kept, end, first_slot, dt)
-            place_rows(stage_in, contacts_in, end - kept, end)
+            end = world * stage[0].rows.capacity + stage[0].rows.count[world]
+            special = assign_rows(stage, contacts, end - kept, end, first_slot, dt)
+            place_rows(stage, contacts, end - kept, end)
             if special != 0:
-                refine_rows(stage_in, contacts_in, end - kept, end, dt)
+                refine_rows(stage, contacts, end - kept, end, dt)
         barrier()
         if lane() == 0:
-            list_world(stage_in, world)
+            stage[0].found[world] = 0  # ready for the next step's binning
+            list_world(stage, world)
 
     @solver_kernel
     def contact_data(
@@ -258,6 +260,7 @@ class SapContactJacobian:
         bins.capacity, bins.layout = options.max_rigid_contact, layout
         bins.found = wp.zeros(worlds, dtype=wp.int32, device=device)
         bins.slot = wp.zeros(worlds * options.max_rigid_contact, dtype=wp.int32, device=device)
+        bins.gap = wp.zeros(bins.slot.shape[0] if device.is_cpu else 0, dtype=wp.float64, device=device)
         self._bins = StructArgument(bins, device)
         self._law = contact_law(options)
         exact = options.contact_weight_mode == "delassus"
@@ -267,7 +270,7 @@ class SapContactJacobian:
         self._mobility = wp.zeros(sizes.body_count, dtype=make_mobility(weight).Mobility, device=device)
         self._stage_type = make_contact_stage(free_motion.pose_types, free_motion.types, weight, self.types)
         self._stage: StructArgument | None = None
-        self._kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
+        self.kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
         self._shape_owner = shape_owners(model, layout)
         self._empty = newton.Contacts(0, 0, device=device)
         self._source = self._contact_input(self._empty)
@@ -299,7 +302,7 @@ class SapContactJacobian:
         if self._stage is None:
             self._stage = self._make_stage(boundary.joint_q)
         dofs = self._dof_input(control, ctrl)
-        worlds.launch(self._kernel, self._stage.array, self._source, dofs, dt, device=self.model.device)
+        worlds.launch(self.kernel, self._stage.array, self._source, dofs, dt, device=self.model.device)
 
     def refresh(self, parameters: Any) -> None:
         """Read masses, inertias, motors and Newton's joint arrays again, after the links have been packed anew."""

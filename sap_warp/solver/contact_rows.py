@@ -1,6 +1,6 @@
 """One contact row: geometry, material and weight.
 
-    phi0 = n.(c1 - c0) - margins        between core points; the margins hold the radius of round shapes
+    phi0 = n.(c1 - c0) - margins        between core points (`kernels/contact_gap.py`)
 
 Velocities are measured on the surfaces, at each body's witness or at one stiffness-weighted point of both. What of the
 relative velocity is prescribed, by kinematic bodies or by a moving surface, is known beforehand: the drift of a row.
@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
+from ..kernels.contact_gap import contact_gap
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .contact_data import make_contact_data
@@ -230,7 +231,7 @@ def make_contact_rows(
             if side1.moving >= 0:
                 w += body_mobility(mobility[side1.moving], to_weight(point1 + offset1))
             out.r_b[row] = to_solve(x1)
-            phi0 = wp.dot(n, core1 - core0) - T(c.margin0[i]) - T(c.margin1[i])
+            phi0 = contact_gap(n, core1 - core0, T(c.margin0[i]), T(c.margin1[i]))
             if o_a != o_b:
                 phi0 += wp.dot(n, to_pose(d.origin[o_b] - d.origin[o_a]))
             out.drift[row] = vec3()
