@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import fields
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -66,7 +69,7 @@ class Shard:
         kept = self._memory()
         saved = [wp.clone(array) for array in kept]
         run = Run(self, dt)
-        self._compile(dt)
+        self._compile()
         run.launch(2)  # whatever is made on first use must exist before the capture
         self.solver.reset(self.state)
         self.pipeline.clear_statistics()
@@ -80,15 +83,30 @@ class Shard:
         if self.counts:
             self.counter.record(contacts, worlds)
 
-    def _compile(self, dt: float) -> None:
-        """Compile the kernels of collision detection and of the solver beside each other, with nothing to collide."""
-        if self._compiled or not self.model.device.is_cpu:  # for CUDA the driver's context belongs to this thread
+    def _compile(self) -> None:
+        """Compile the kernels beside each other, on as many cores as there are."""
+        device = self.model.device
+        if self._compiled or not device.is_cpu:  # for CUDA the driver's context belongs to this thread
             return
-        nothing = self.pipeline.contacts()
-        with ThreadPoolExecutor(1) as helper:
-            colliding = helper.submit(self.pipeline.collide, self.state, self.contacts)
-            self.solver.step(self.state, self.state, self.control, nothing, dt)
-            colliding.result()
+        tasks: deque[Callable[[], Any]] = deque()
+        for kernel in self.solver.kernels(self.state):
+            tasks.append(partial(wp.load_module, kernel.module, device, block_dim=self.solver.block_dim))
+        tasks.append(partial(self.pipeline.collide, self.state, self.contacts))
+
+        def work() -> None:
+            while True:
+                try:
+                    task = tasks.popleft()
+                except IndexError:
+                    return
+                task()
+
+        helpers = (os.cpu_count() or 1) - 1  # this thread takes part: each thread has to prepare the headers once
+        with ThreadPoolExecutor(max(1, helpers)) as pool:
+            waiting = [pool.submit(work) for _ in range(helpers)]
+            work()
+            for each in waiting:
+                each.result()
         self._compiled = True
 
     def _memory(self) -> list[wp.array]:

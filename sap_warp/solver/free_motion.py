@@ -355,14 +355,14 @@ class SapFreeMotion:
         stage.layout, stage.links, stage.d = layout, links.get(self.pose_types)[0], self.data
         self._stage = StructArgument(stage, model.device)
         self._inputs = StructCache(model.device)
-        self._kernel = make_free_motion_kernel(self.pose_types, self.types)
+        self.kernel = make_free_motion_kernel(self.pose_types, self.types)
 
     def compute(self, boundary: Any, dt: float, worlds: WorldRange) -> None:
         """Fill the rest of `data` for the state that ``boundary`` has read; v* only if every world needs it."""
         model = self.model
         arrays = {"gravity": model.gravity, "armature": model.joint_armature, "damping": model.joint_damping}
         inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
-        worlds.launch(self._kernel, self._stage.array, inputs, dt, device=model.device)
+        worlds.launch(self.kernel, self._stage.array, inputs, dt, device=model.device)
         if self.data.solved:
             kernel = make_free_velocity_kernel(self.pose_types, self.types)
             worlds.launch(kernel, self._stage.array, device=model.device)

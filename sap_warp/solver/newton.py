@@ -453,7 +453,7 @@ class SapContactSolve:
         self._kept = [StructArgument(struct, model.device) for struct in (self.problem, self.data)]
         self.arguments = [argument.array for argument in self._kept]
         """Problem and data, for kernels."""
-        self._kernel = make_solve_kernel(*self.precisions)
+        self.kernel = make_solve_kernel(*self.precisions)
 
     def _counts(self, layout: Any, sizes: LayoutSizes, contact_jacobian: Any, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""
@@ -476,7 +476,7 @@ class SapContactSolve:
 
     def solve(self, dt: float, worlds: WorldRange) -> None:
         """Minimize the objective of ``worlds``. What was prepared does not change: a second time gives the same."""
-        worlds.launch(self._kernel, *self.arguments, dt, device=self.model.device)
+        worlds.launch(self.kernel, *self.arguments, dt, device=self.model.device)
 
 
 def _options(options: Any, layout: Any) -> Any:

@@ -12,6 +12,7 @@ from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
 from ..kernels.launch import WorldRange
+from ..kernels.types import TYPES
 from ..model import (
     SapControl,
     SapModel,
@@ -25,6 +26,7 @@ from ..model import (
 )
 from .acceleration import BodyAcceleration
 from .constraints import SapConstraints
+from .contact_binning import make_bin_kernel
 from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
 from .dropped_contacts import CapacityCheck
@@ -33,7 +35,7 @@ from .layout import build_layout
 from .links import Links, joint_parameters
 from .newton import SapContactSolve
 from .options import SapOptions, expand_options
-from .reset import SapReset
+from .reset import SapReset, make_reset_kernel
 from .state_io import SapBoundary
 from .status import SolveStatus
 from .step import Steps, split_worlds
@@ -170,6 +172,12 @@ class SolverSAP(SolverBase):
         self.remember(found, dt)
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
+
+    def kernels(self, state: SapState) -> list[Any]:
+        """What a step of ``state`` launches, the heaviest first: for those who compile in advance."""
+        precision = TYPES[state.precision]
+        stages = [self.contact_solve.kernel, self.contact_jacobian.kernel, *self.boundary.kernels(state)]
+        return [*stages, self.free_motion.kernel, make_bin_kernel(precision), make_reset_kernel(precision)]
 
     def remember(self, contacts: Any, dt: float) -> None:
         """Let `contact_forces` and `update_contacts` speak of a step with these contacts."""

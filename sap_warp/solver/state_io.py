@@ -462,6 +462,11 @@ class SapBoundary:
         arrays, chosen = self._state(state, control), self._no_mask if mask is None else mask
         worlds.launch(kernel, int(task), io.array, arrays, chosen, dt, device=self.model.device)
 
+    def kernels(self, state: SapState) -> list[Any]:
+        """What these launch for a state like ``state``."""
+        types = {(self._motion.pose_types, self._motion.types), self._end_types(state)}
+        return [make_boundary_kernel(TYPES[state.precision], *each) for each in types]
+
     def _state(self, state: SapState, control: SapControl) -> wp.array:
         names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
         arrays = {name: getattr(state, name) for name in names} | {"joint_f": control.joint_f}
