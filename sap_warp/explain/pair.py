@@ -320,7 +320,7 @@ class _Pair:
                 arms.append(None)
                 continue
             point = self._touching_point(i, directions[i], margins[i])
-            body = self.bodies[i]
+            body = self._carrier(self.bodies[i])
             R, com = _rotation(self.body_q[body, 3:]), self.model.body_com.numpy()[body].astype(np.float64)
             x = R.T @ (point - self.body_q[body, :3]) - com
             own = self._mobility(body, x, R, mode)
@@ -331,6 +331,16 @@ class _Pair:
             self.notes.append("the bodies cannot move relative to each other here")
         return arms, max(w, WEIGHT_FLOOR), mode
 
+    def _carrier(self, body: int) -> int:
+        """The body itself, or if it has no mass, the first one above it that has."""
+        mass, carrier = self.model.body_mass.numpy(), body
+        while not mass[carrier] > 0.0 and self.joint_parent[self.joint[carrier]] >= 0:
+            carrier = int(self.joint_parent[self.joint[carrier]])
+        if carrier != body:
+            names = (self.model.body_label[b].rsplit("/", 1)[-1] for b in (body, carrier))
+            self.notes.append("the link {!r} has no mass: w is that of {!r}, which carries it".format(*names))
+        return carrier
+
     def _is_free(self, body: int) -> bool:
         joint, tree = self._tree(body)
         return len(tree) == 1 and int(self.model.joint_type.numpy()[joint]) == int(_JOINT.FREE)
@@ -340,8 +350,8 @@ class _Pair:
         mass = float(self.model.body_mass.numpy()[body])
         inertia = self.model.body_inertia.numpy()[body].astype(np.float64)
         if not mass > 0.0:
-            self.notes.append(f"the body {self.model.body_label[body]!r} has no mass: its weight is not meaningful")
-            return np.full((3, 3), np.inf)
+            self.notes.append(f"the body {self.model.body_label[body]!r} has no mass: it has no share in w")
+            return np.zeros((3, 3))
         if mode == "diag_delassus":  # A about the body's origin, world axes
             com = R @ self.model.body_com.numpy()[body].astype(np.float64)
             about_origin = R @ inertia @ R.T + mass * (com @ com * np.eye(3) - np.outer(com, com))

@@ -195,6 +195,20 @@ def make_contact_rows(
         return carried
 
     @wp.func
+    def in_body(d: wp.ref[Motion], b: int, r: vec3) -> weight.vec3:
+        """A point of a body relative to its origin, in its own axes."""
+        return wp.quat_rotate_inv(to_weight_quat(d.r[b]), to_weight(r) - to_weight(d.p[b]))
+
+    @wp.func
+    def side_mobility(
+        mobility: wp.array(dtype=Mobility), d: wp.ref[Motion], b: int, point: wp.vec3d, x: vec3
+    ) -> wscalar:
+        """Share of body b in w at ``point`` of its frame, which is x about the tree's reference point."""
+        if mobility[b].carrier == b:
+            return body_mobility(mobility[b], to_weight(point))
+        return body_mobility(mobility[b], in_body(d, mobility[b].carrier, x))
+
+    @wp.func
     def place_contacts(
         mobility: wp.array(dtype=Mobility),
         c: wp.ref[ContactInput],
@@ -222,15 +236,15 @@ def make_contact_rows(
             point0 = to_vec3d(c.point0[i])
             offset0 = to_vec3d(c.offset0[i])
             core0, x0 = side_points(d, side0, o_a, point0, offset0)
-            if side0.moving >= 0:
-                w += body_mobility(mobility[side0.moving], to_weight(point0 + offset0))
             out.r_a[row] = to_solve(x0)
+            if side0.moving >= 0:
+                w += side_mobility(mobility, d, side0.moving, point0 + offset0, to_solve(x0))
             point1 = to_vec3d(c.point1[i])
             offset1 = to_vec3d(c.offset1[i])
             core1, x1 = side_points(d, side1, o_b, point1, offset1)
-            if side1.moving >= 0:
-                w += body_mobility(mobility[side1.moving], to_weight(point1 + offset1))
             out.r_b[row] = to_solve(x1)
+            if side1.moving >= 0:
+                w += side_mobility(mobility, d, side1.moving, point1 + offset1, to_solve(x1))
             phi0 = contact_gap(n, core1 - core0, T(c.margin0[i]), T(c.margin1[i]))
             if o_a != o_b:
                 phi0 += wp.dot(n, to_pose(d.origin[o_b] - d.origin[o_a]))
@@ -238,11 +252,6 @@ def make_contact_rows(
             out.phi0[row] = scalar(phi0)
             store_regularization(law, out, row, scalar(w))
             row += wp.block_dim()
-
-    @wp.func
-    def in_body(d: wp.ref[Motion], b: int, r: vec3) -> weight.vec3:
-        """A point of a body relative to its origin, in its own axes."""
-        return wp.quat_rotate_inv(to_weight_quat(d.r[b]), to_weight(r) - to_weight(d.p[b]))
 
     @wp.func
     def special_weight(
@@ -265,9 +274,9 @@ def make_contact_rows(
             return diagonal_weight(layout, d, a, b, to_weight(r_a), to_weight(r_b))
         w = wscalar(0.0)
         if a >= 0:
-            w += body_mobility(mobility[a], in_body(d, a, r_a))
+            w += body_mobility(mobility[a], in_body(d, mobility[a].carrier, r_a))
         if b >= 0:
-            w += body_mobility(mobility[b], in_body(d, b, r_b))
+            w += body_mobility(mobility[b], in_body(d, mobility[b].carrier, r_b))
         return w
 
     @wp.func

@@ -5,7 +5,8 @@
     delassus        |W|_F / 3 with W = J A^-1 J^T
 
 x is the arm of the point in body axes. The sum over c of (x x c)(x x c)^T is |x|^2 1 - x x^T, so a body's share is a
-quadratic form in x, whose coefficients are kept: 1/m + square . (x_i^2) - mixed . (x_2 x_3, x_3 x_1, x_1 x_2).
+quadratic form in x, whose coefficients are kept: 1/m + square . (x_i^2) - mixed . (x_2 x_3, x_3 x_1, x_1 x_2). A body
+without mass moves like what carries it: the first body above it that has mass.
 """
 
 import functools
@@ -33,6 +34,7 @@ def make_mobility(types: Types) -> SimpleNamespace:
 
     @wp.struct
     class Mobility:
+        carrier: int  # body whose mobility this is, in solver order; the body itself if it has mass
         com: vec3  # centre of mass in the body frame [m]
         inv_mass: scalar
         square: vec3
@@ -40,7 +42,7 @@ def make_mobility(types: Types) -> SimpleNamespace:
 
     @wp.func
     def body_mobility(m: wp.ref[Mobility], point: vec3) -> scalar:
-        """Mobility [1/kg] of a point in the body frame."""
+        """Mobility [1/kg] of a point in the carrier's frame."""
         x = point - m.com
         return (
             m.inv_mass
@@ -51,14 +53,18 @@ def make_mobility(types: Types) -> SimpleNamespace:
 
     @solver_kernel
     def pack_mobility(links: wp.array(dtype=Link), mobility_out: wp.array(dtype=Mobility)):
-        b = wp.tid()
-        W = links[b].inv_inertia / scalar(3.0)
+        b = int(wp.tid())
+        while not (links[b].mass > scalar(0.0)) and links[b].parent >= 0:
+            b = links[b].parent
         m = Mobility()
+        m.carrier = b
         m.com = links[b].com
-        m.inv_mass = scalar(1.0) / links[b].mass
-        m.square = vec3(W[1, 1] + W[2, 2], W[2, 2] + W[0, 0], W[0, 0] + W[1, 1])
-        m.mixed = vec3(W[1, 2] + W[2, 1], W[2, 0] + W[0, 2], W[0, 1] + W[1, 0])
-        mobility_out[b] = m
+        if links[b].mass > scalar(0.0):  # else nothing but armature moves, which has no mass in space
+            W = links[b].inv_inertia / scalar(3.0)
+            m.inv_mass = scalar(1.0) / links[b].mass
+            m.square = vec3(W[1, 1] + W[2, 2], W[2, 2] + W[0, 0], W[0, 0] + W[1, 1])
+            m.mixed = vec3(W[1, 2] + W[2, 1], W[2, 0] + W[0, 2], W[0, 1] + W[1, 0])
+        mobility_out[wp.tid()] = m
 
     return SimpleNamespace(Mobility=Mobility, body_mobility=body_mobility, pack_mobility=pack_mobility)
 

@@ -11,7 +11,19 @@ import warp as wp
 
 from tests.support.oracle import DenseWorld, OracleOptions
 from tests.support.oracle.problems import contacts_from_newton
-from tests.support.scenes import TAU, G, Stepper, add_ball, add_box, box_on_ground, builder, material, tilt, tilted
+from tests.support.scenes import (
+    TAU,
+    G,
+    Stepper,
+    add_ball,
+    add_box,
+    box_inertia,
+    box_on_ground,
+    builder,
+    material,
+    tilt,
+    tilted,
+)
 
 H = 0.005
 PRESETS = ("approx32", "approx64", "drake")
@@ -297,3 +309,42 @@ def test_default_tolerances_stop_near_the_minimum_while_sliding(preset, search, 
         worst = max(worst, np.linalg.norm(sim.velocity - best) / np.linalg.norm(best - world.v0))
     report(worst=float(worst))
     assert worst < 0.01
+
+
+def footed(direct, hinged=False):
+    """A 1 kg body with a box below it: its own, or that of a link without mass that is fixed or hinged to it."""
+    b = builder()
+    b.add_ground_plane(cfg=material())
+    xform = wp.transform((0.0, 0.0, 0.55), wp.quat_from_axis_angle(wp.vec3(0.0, 0.0, 1.0), 0.3))
+    base = b.add_link(xform=xform, mass=1.0, inertia=box_inertia(1.0, 0.2), lock_inertia=True)
+    joints = [b.add_joint_free(base)]
+    where = wp.transform((0.1, -0.05, -0.4))
+    if direct:
+        b.add_shape_box(base, xform=where, hx=0.2, hy=0.2, hz=0.1, cfg=material())
+    else:
+        foot = b.add_link(xform=xform * where)
+        more = {"axis": newton.Axis.Z, "armature": 1e-3, "damping": 1.0} if hinged else {}
+        joints.append((b.add_joint_revolute if hinged else b.add_joint_fixed)(base, foot, parent_xform=where, **more))
+        b.add_shape_box(foot, hx=0.2, hy=0.2, hz=0.1, cfg=material(density=0.0))
+    b.add_articulation(joints)
+    model = b.finalize(device="cpu")
+    model.joint_q.assign(np.concatenate([np.array([0.0, 0.0, 0.55]), *[xform[3:7]], np.zeros(int(hinged))]))
+    return model
+
+
+@pytest.mark.parametrize("preset", ["approx32", "approx64", "drake"])
+def test_a_foot_without_mass_carries_what_it_is_fixed_to(preset):
+    """The box of a massless link acts as if it belonged to the body that carries the link: weights and motion."""
+    runs = [Stepper(footed(direct), 0.005, preset).step(150) for direct in (True, False)]
+    weights = [np.sort(sim.rows()["weight"]) for sim in runs]
+    assert len(weights[0]) == len(weights[1]) == 4
+    np.testing.assert_allclose(weights[1], weights[0], rtol=1e-4)
+    np.testing.assert_allclose(runs[1].q[:7], runs[0].q[:7], atol=2e-5)
+    assert 0.45 < runs[1].q[2] < 0.51
+
+
+def test_a_hinged_foot_without_mass_does_not_sink():
+    """Its armature turns it, what carries it has the mass."""
+    sim = Stepper(footed(False, hinged=True), 0.005).step(200)
+    assert sim.solver.last_converged
+    assert 0.45 < sim.q[2] < 0.51

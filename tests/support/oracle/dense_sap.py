@@ -371,8 +371,14 @@ class DenseWorld:
             setattr(self, name, np.array(column))
 
     def body_mobility(self, body, x, R_WC):
-        """Mean over the contact directions of 1/m + (r x c)^T I^-1 (r x c), lever arm r from the centre of mass."""
-        if body < 0 or self._mass[body] <= 0.0:
+        """Mean over the contact directions of 1/m + (r x c)^T I^-1 (r x c), lever arm r from the centre of mass.
+
+        A body without mass moves like the first one above it that has some.
+        """
+        parents = {joint.child: joint.parent for joint in self.tree.joints}
+        while body >= 0 and self._mass[body] <= 0.0:
+            body = parents[body]
+        if body < 0:
             return 0.0
         inertia = self.world_inertia(body)
         inverse = np.linalg.inv(inertia) if np.linalg.det(inertia) > 0.0 else np.zeros((3, 3))
