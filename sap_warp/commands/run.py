@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..scene_files import find_scene_file
@@ -46,16 +47,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     file = find_scene_file(arguments.scene)  # fails before the slow imports
     device = find_device(arguments.device)
-    from ..scene import load_sap_scene
+    from ..scene.loader import load_scene
     from ..scenes import randomize_start
     from ..simulation import Simulation
+    from ..simulation.compile import compile_ahead
     from ..solver.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
     options = {name: value for name, value in given.items() if value is not None}
     with asked_by_user():
         expand_options(**options)
-        scene = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds)
+        ahead = partial(compile_ahead, device=device, **options)
+        scene = load_scene(file, device=device, num_worlds=arguments.num_worlds, when_built=ahead)
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()

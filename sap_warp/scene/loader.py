@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,24 @@ def load_sap_scene(
         SapSceneError: The scene is not valid or cannot be built; lists every problem with file, line and path.
         SapUnsupportedSceneFeature: ``strict`` is set and there are unsupported features.
     """
+    return load_scene(
+        path_or_mapping, device=device, rigid_contact_max=rigid_contact_max, num_worlds=num_worlds, strict=strict
+    )
+
+
+def load_scene(
+    path_or_mapping: SceneSource,
+    *,
+    device: Any = None,
+    rigid_contact_max: int | None = None,
+    num_worlds: int | None = None,
+    strict: bool = False,
+    when_built: Callable[[Mapping[str, Any]], None] | None = None,
+) -> SapLoadedScene:
+    """`load_sap_scene` for those who can use the time in which Newton makes a model of the worlds.
+
+    Then ``when_built`` is called with the solver options of the scene; what comes after that seldom fails.
+    """
     _check_count("num_worlds", num_worlds)
     _check_count("rigid_contact_max", rigid_contact_max)
     device = wp.get_device(device)
@@ -124,6 +142,8 @@ def load_sap_scene(
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
     _build_world(build)  # steps 2 to 7
     builder = _build_worlds(build, worlds)  # steps 8 and 9
+    if when_built is not None:
+        when_built(scene.simulation.solver)
     loaded = _finalize(build, builder, worlds, device, rigid_contact_max)
     if strict and build.unsupported:
         raise SapUnsupportedSceneFeature(build.unsupported)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import fields
@@ -19,6 +17,7 @@ from ..collision import SapCollisionPipeline
 from ..kernels.launch import WorldRange
 from ..model import SapControl, SapModel, SapState
 from ..solver import SolverSAP
+from .compile import compile_beside
 from .run import Run
 from .split import ThreadsError, WorldShare
 from .statistics import StepCounter
@@ -88,25 +87,8 @@ class Shard:
         device = self.model.device
         if self._compiled or not device.is_cpu:  # for CUDA the driver's context belongs to this thread
             return
-        tasks: deque[Callable[[], Any]] = deque()
-        for kernel in self.solver.kernels(self.state):
-            tasks.append(partial(wp.load_module, kernel.module, device, block_dim=self.solver.block_dim))
-        tasks.append(partial(self.pipeline.collide, self.state, self.contacts))
-
-        def work() -> None:
-            while True:
-                try:
-                    task = tasks.popleft()
-                except IndexError:
-                    return
-                task()
-
-        helpers = (os.cpu_count() or 1) - 1  # this thread takes part: each thread has to prepare the headers once
-        with ThreadPoolExecutor(max(1, helpers)) as pool:
-            waiting = [pool.submit(work) for _ in range(helpers)]
-            work()
-            for each in waiting:
-                each.result()
+        collide = partial(self.pipeline.collide, self.state, self.contacts)
+        compile_beside(self.solver.kernels(self.state), [collide], device, self.solver.block_dim)
         self._compiled = True
 
     def _memory(self) -> list[wp.array]:

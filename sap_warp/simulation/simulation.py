@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from ..kernels.types import normalize_precision
 from ..model import SapControl, SapModel, SapState, check_time_step
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
+from .compile import compile_ahead
 from .kernels import assign_worlds
 from .memory import count_bytes
 from .shards import Shard, Team, plan_shares, slice_buffers
@@ -185,10 +187,11 @@ class Simulation:
             UnknownSceneError: It is neither a file nor the name of a shipped scene.
             SapSceneError: The scene cannot be loaded.
         """
-        from ..scene import load_sap_scene
+        from ..scene.loader import load_scene
 
         source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
-        loaded = load_sap_scene(source, device=device, num_worlds=num_worlds, strict=strict)
+        ahead = partial(compile_ahead, device=device, **solver_options)
+        loaded = load_scene(source, device=device, num_worlds=num_worlds, strict=strict, when_built=ahead)
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
         return cls.from_loaded(loaded, dt=dt, max_rigid_contact=max_rigid_contact, **common, **solver_options)
 
