@@ -14,6 +14,7 @@ import warp as wp
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..model import SapControl, SapModel, SapState
+from ..notes import Note
 from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
@@ -25,6 +26,7 @@ from .document import SceneDocument, read_document
 from .errors import SapSceneError, SapUnsupportedSceneFeature
 from .joints import add_joints, set_joint_defaults
 from .materials import set_defaults
+from .notes import note_advice
 from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
@@ -81,6 +83,8 @@ class SapLoadedScene:
     """Which part of the scene gave a shape of the first world, or a shared one, a value: for `explain_contact`."""
     unsupported_features: list[str] = field(default_factory=list)
     """What the scene asks for and this product does not simulate, each with its place."""
+    notes: list[Note] = field(default_factory=list)
+    """What is probably not what was meant, each with its place; `Simulation` prints them."""
 
 
 def load_sap_scene_config(path: SceneSource) -> Scene:
@@ -189,6 +193,7 @@ def _finalize(
             sequence.set_start(sap_model)
         build.stop_if_broken()
     place_bodies(sap_model.newton_model)
+    note_advice(build, sap_model.newton_model)
     sap_state = sap_model.state()
     per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
@@ -216,6 +221,7 @@ def _finalize(
         control_sequence=sequence,
         provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
+        notes=build.notes,
     )
 
 
