@@ -14,6 +14,7 @@ from .errors import Complaint
 from .fields import JOINT_FIELDS, JointFields
 from .filters import drop_parent_filters
 from .objects import BallJoint, D6Joint, DistanceJoint, FixedJoint, FreeJoint, PrismaticJoint, RevoluteJoint
+from .placement import parent_frame, place_child
 from .references import trees_of
 
 _LIMITS = ("limit_lower", "limit_upper", "effort_limit", "velocity_limit")
@@ -41,6 +42,7 @@ def add_joints(build: SceneBuild) -> None:
         with build.at("joints", i):
             index = build.joint_of[joint.id] = _add_joint(build, joint)
             _check_limits(build, index, joint)
+            place_child(build, joint, index)
     build.stop_if_broken()
     first = build.builder.joint_count - len(build.scene.joints)
     for label, joints in trees_of(build.scene):
@@ -63,15 +65,14 @@ def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
 def _add_joint(build: SceneBuild, joint: Any) -> int:
     builder = build.builder
     parent = WORLD if joint.parent == "world" else build.body_of[joint.parent]
-    stated = "collision_filter_parent" in joint.model_fields_set
     common: dict[str, Any] = {
         "parent": parent,
         "child": build.body_of[joint.child],
-        "parent_xform": wp.transform(*joint.parent_xform),
+        "parent_xform": parent_frame(build, joint),
         "child_xform": wp.transform(*joint.child_xform),
         "label": joint.label or joint.id,
-        # Not given, and with the world as parent, Newton's rule: only a body that is fixed to it ignores its shapes.
-        "collision_filter_parent": joint.collision_filter_parent if stated or parent != WORLD else None,
+        # None is Newton's rule, by which only a body that is fixed to the world ignores shapes of the world.
+        "collision_filter_parent": None if joint.collision_filter_parent else False,
     }
     if isinstance(joint, FixedJoint):
         return builder.add_joint_fixed(**common)

@@ -27,6 +27,7 @@ from .errors import SapSceneError, SapUnsupportedSceneFeature
 from .joints import add_joints, set_joint_defaults
 from .materials import set_defaults
 from .notes import note_advice
+from .placement import note_misplaced_bodies
 from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
@@ -194,6 +195,7 @@ def _finalize(
         build.stop_if_broken()
     place_bodies(sap_model.newton_model)
     note_advice(build, sap_model.newton_model)
+    note_misplaced_bodies(build, sap_model.newton_model, builder)
     sap_state = sap_model.state()
     per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
