@@ -24,7 +24,8 @@ from .check import check_result, note_changed_inertias
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
 from .errors import SapSceneError, SapUnsupportedSceneFeature
-from .joints import add_joints, set_joint_defaults
+from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
+from .joints import add_joints
 from .materials import set_defaults
 from .notes import note_advice
 from .placement import note_misplaced_bodies
@@ -161,6 +162,7 @@ def _build_world(build: SceneBuild) -> None:
     apply_post_build(build)  # step 7
     check_result(build)
     build.stop_if_broken()
+    note_armature_of_floating_joints(build)
 
 
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:

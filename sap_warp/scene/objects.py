@@ -334,7 +334,7 @@ class _JointBase(Section):
     child: Text
     """Body id."""
     parent_xform: Pose = None
-    """Frame of the joint in the parent body; if not given the body's own, in the world where the child's transform is."""
+    """Frame of the joint in the parent body; if not given that body's frame, in the world the child's transform."""
     child_xform: Pose = Field(default_factory=Transform)
     """Frame of the joint in the child body."""
     collision_filter_parent: Boolean = True
@@ -349,7 +349,7 @@ class FixedJoint(_JointBase):
 
 class _FloatingJoint(_JointBase):
     armature: NonNegative = None
-    """Inertia added to each degree of freedom, without weight [kg or kg m^2]."""
+    """Inertia without weight, added to each degree of freedom [kg or kg m^2]; builder.defaults.joint if not given."""
     damping: NonNegative = None
     """Viscous damping of each degree of freedom [N s/m or N m s/rad]."""
 
