@@ -74,7 +74,7 @@ class SapLoadedScene:
     rigid_contact_max: int
     """Contacts that the collision buffer of all worlds should hold."""
     solver_options: dict[str, Any]
-    """Keyword arguments for `SolverSAP`, max_rigid_contact included."""
+    """Keyword arguments for `SolverSAP`, max_rigid_contact included. Beside others: ``**solver_options | {...}``."""
     duration: float | None = None
     """Simulated time of a benchmark run, if the scene gives it [s]."""
     frames: int | None = None
@@ -199,7 +199,8 @@ def _finalize(
     note_advice(build, sap_model.newton_model)
     note_misplaced_bodies(build, sap_model.newton_model, builder)
     sap_state = sap_model.state()
-    per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
+    stated = scene.simulation.max_rigid_contact or scene.simulation.solver.get("max_rigid_contact")
+    per_world = stated or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])

@@ -209,20 +209,20 @@ class Simulation:
         notes: bool = True,
         **options: Any,
     ) -> Simulation:
-        """Make a scene that was loaded before ready to run; see `from_scene` for the options."""
-        own = dict(loaded.solver_options or {})
-        capacity = max_rigid_contact or loaded.max_rigid_contact or own.get("max_rigid_contact")
-        own.pop("max_rigid_contact", None)
+        """Make a scene that was loaded before ready to run; see `from_scene` for the options, which win over its own."""
+        own: dict[str, Any] = {
+            "max_rigid_contact": loaded.max_rigid_contact,
+            **(loaded.solver_options or {}),
+            "state": loaded.sap_state,
+            "control": loaded.sap_control,
+            "control_sequence": loaded.control_sequence,
+            "name": loaded.name,
+            "dt": loaded.dt,
+            "notes": False,
+        }
+        given = {"dt": dt, "max_rigid_contact": max_rigid_contact}
         sim = cls(
-            loaded.sap_model,
-            dt=loaded.dt if dt is None else dt,
-            max_rigid_contact=capacity,
-            state=loaded.sap_state,
-            control=loaded.sap_control,
-            control_sequence=loaded.control_sequence,
-            name=loaded.name,
-            notes=False,
-            **{**own, **options},
+            loaded.sap_model, **own | options | {name: value for name, value in given.items() if value is not None}
         )
         sim.notes = list(loaded.notes)  # which know their places
         show_notes(sim.notes if notes else ())
