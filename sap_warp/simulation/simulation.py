@@ -209,7 +209,7 @@ class Simulation:
         notes: bool = True,
         **options: Any,
     ) -> Simulation:
-        """Make a scene that was loaded before ready to run; see `from_scene` for the options, which win over its own."""
+        """Make a scene that was loaded before ready to run; see `from_scene` for the options, which win."""
         own: dict[str, Any] = {
             "max_rigid_contact": loaded.max_rigid_contact,
             **(loaded.solver_options or {}),
