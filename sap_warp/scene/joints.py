@@ -11,7 +11,6 @@ from .bodies import WORLD
 from .build import SceneBuild
 from .errors import Complaint
 from .fields import JointFields
-from .filters import drop_parent_filters
 from .joint_defaults import joint_arguments, set_target
 from .objects import BallJoint, D6Joint, DistanceJoint, FixedJoint, FreeJoint, PrismaticJoint, RevoluteJoint
 from .placement import parent_frame, place_child
@@ -30,7 +29,6 @@ def add_joints(build: SceneBuild) -> None:
     for label, joints in trees_of(build.scene):
         with build.at("articulations"):
             build.builder.add_articulation([first + joint for joint in joints], label=label)
-    drop_parent_filters(build.builder, build.unfiltered)
 
 
 def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
