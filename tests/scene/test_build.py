@@ -11,6 +11,7 @@ import pytest
 
 import sap_warp
 from tests.support.scene_files import (
+    ALL_JOINT_FIELDS,
     BOX,
     SINGLE_BOX,
     boxes,
@@ -330,24 +331,6 @@ def test_an_inertia_that_newton_replaces_is_reported():
 
 
 # Joints
-
-ALL_JOINT_FIELDS = {
-    "target_pos": 0.25,
-    "target_vel": 0.5,
-    "target_ke": 100.0,
-    "target_kd": 10.0,
-    "limit_lower": -1.5,
-    "limit_upper": 1.5,
-    "limit_ke": 2000.0,
-    "limit_kd": 20.0,
-    "armature": 0.125,
-    "effort_limit": 50.0,
-    "velocity_limit": 5.0,
-    "friction": 0.0625,
-    "damping": 0.75,
-    "actuator_mode": 2,
-    "axis": [0.0, 1.0, 0.0],
-}
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])

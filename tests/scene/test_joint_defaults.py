@@ -7,24 +7,9 @@ import newton
 import pytest
 
 from sap_warp.scene_files import runs_offline, shipped_scenes
-from tests.support.scene_files import load, with_joint
+from tests.support.scene_files import ALL_JOINT_FIELDS, load, with_joint
 
-DEFAULTS = {
-    "target_pos": 0.25,
-    "target_vel": 0.5,
-    "target_ke": 100.0,
-    "target_kd": 10.0,
-    "limit_lower": -1.5,
-    "limit_upper": 1.5,
-    "limit_ke": 2000.0,
-    "limit_kd": 20.0,
-    "armature": 0.125,
-    "effort_limit": 50.0,
-    "velocity_limit": 5.0,
-    "friction": 0.0625,
-    "damping": 0.75,
-    "actuator_mode": 3,
-}
+DEFAULTS = {name: value for name, value in ALL_JOINT_FIELDS.items() if name != "axis"} | {"actuator_mode": 3}
 ARRAYS = {"target_pos": "target_q", "target_vel": "target_qd", "actuator_mode": "target_mode"}
 
 URDF = """<robot name="r">
@@ -310,7 +295,8 @@ def test_a_default_armature_that_slows_free_bodies_is_told():
     assert notes_of(heavy) == []
 
 
-def test_shipped_scenes_need_no_note_on_bodies_that_float():
+def test_shipped_scenes_need_no_note_on_where_bodies_start_and_how_they_float():
     for name, file in shipped_scenes().items():
-        if runs_offline(file) and "armature:" in file.read_text():
-            assert [note for note in notes_of(file) if "[floating-armature]" in note] == [], name
+        if runs_offline(file):
+            told = [note for note in notes_of(file) if "[floating-armature]" in note or "[placement]" in note]
+            assert told == [], name
