@@ -34,13 +34,15 @@ def parent_frame(build: SceneBuild, joint: Any) -> wp.transform:
 def place_child(build: SceneBuild, joint: Any, index: int) -> None:
     """Bring the pose of the body below a new joint, and the coordinates of that joint, together.
 
-    Bodies below it then start from there. Coordinates of Newton's new joints are 0, those of free joints as the body's
-    transform has it.
+    Bodies below it then start from there. Coordinates of Newton's new joints are 0; those of free joints are already
+    as the transform of the body has it.
     """
+    if isinstance(joint, FreeJoint):
+        return
     builder = build.builder
     parent, child = builder.joint_parent[index], builder.joint_child[index]
     above = builder.joint_X_p[index] if parent < 0 else builder.body_q[parent] * builder.joint_X_p[index]
-    if _floats(joint):
+    if isinstance(joint, DistanceJoint):
         start = builder.joint_q_start[index]
         pose = wp.transform_inverse(above) * builder.body_q[child] * builder.joint_X_c[index]
         builder.joint_q[start : start + 7] = list(pose)
@@ -75,7 +77,7 @@ def note_misplaced_bodies(build: SceneBuild, model: newton.Model, all_worlds: ne
         index = build.body_of[body.id]
         if joint.parent in off:
             off.add(body.id)
-        elif "transform" in body.model_fields_set:
+        elif "transform" in body.model_fields_set and not _floats(joint):
             poses = np.array(world.body_q[index], float), final[index]
             if not any(_is_same(body.transform, pose) for pose in poses):
                 off.add(body.id)
@@ -89,8 +91,8 @@ def _note(build: SceneBuild, i: int, body: Body, joint: Any, pose: np.ndarray, i
     build.note(
         "placement",
         ("bodies", i, "transform"),
-        f"{body.id!r} is at {_shown(np.array([*body.transform.p, *body.transform.q]))} by its transform, but {frames} "
-        f"of joint {joint.id!r}{line} put it at {_shown(pose)}, where it starts; make them agree, or leave one out",
+        f"{body.id!r} is at {_shown(np.array([*body.transform.p, *body.transform.q]))} by its transform, but starts at "
+        f"{_shown(pose)} by {frames} of joint {joint.id!r}{line}; make them agree, or leave one out",
         ("body", index),
     )
 
