@@ -6,7 +6,7 @@ import newton
 import pytest
 
 from sap_warp.scene_files import runs_offline, shipped_scenes
-from tests.support.scene_files import ALL_JOINT_FIELDS, load, with_joint
+from tests.support.scene_files import ALL_JOINT_FIELDS, load, package, with_joint
 
 DEFAULTS = {name: value for name, value in ALL_JOINT_FIELDS.items() if name != "axis"} | {"actuator_mode": 3}
 ARRAYS = {"target_pos": "target_q", "target_vel": "target_qd", "actuator_mode": "target_mode"}
@@ -236,12 +236,14 @@ def floating(source):
     """A body on a free joint; the dofs of that joint come first."""
     if source in ("free", "distance"):
         return with_joint(source)
+    if source == "usd":
+        return {"assets": [{"type": "usd", "source": package("ant.usda"), "floating": True}]}
     text = URDF.format(kind="revolute", said="") if source == "urdf" else ""
     text = text or "<mujoco><worldbody><body><freejoint/><geom size='0.1'/></body></worldbody></mujoco>"
     return {"assets": [{"type": source, "source": text, "floating": True}]}
 
 
-@pytest.mark.parametrize("source", ["free", "distance", "urdf", "mjcf"])
+@pytest.mark.parametrize("source", ["free", "distance", "urdf", "mjcf", "usd"])
 def test_the_default_armature_is_that_of_floating_joints_too(source):
     scene = {**floating(source), "builder": {"defaults": {"joint": DEFAULTS}}}
     for values in dof_values(load(scene))[:6]:
