@@ -9,6 +9,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..notes import show_notes
 from ..scene_files import find_scene_file
 from .common import (
     COMPILING,
@@ -62,10 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()
-        sim = Simulation.from_loaded(scene, dt=arguments.dt, **options)
+        sim = Simulation.from_loaded(scene, dt=arguments.dt, notes=False, **options)
     print(f"{scene.name}: {scene.description}" if scene.description else scene.name, flush=True)
     for feature in scene.unsupported_features:
         print(f"unsupported: {feature}", file=sys.stderr)
+    show_notes(scene.notes)
     ready = _prepare(sim)
     steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
     elapsed = advance(sim, steps)

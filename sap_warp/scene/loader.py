@@ -14,6 +14,7 @@ import warp as wp
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..model import SapControl, SapModel, SapState
+from ..notes import Note
 from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
@@ -23,8 +24,11 @@ from .check import check_result, note_changed_inertias
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
 from .errors import SapSceneError, SapUnsupportedSceneFeature
-from .joints import add_joints, set_joint_defaults
+from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
+from .joints import add_joints
 from .materials import set_defaults
+from .notes import note_advice
+from .placement import note_misplaced_bodies
 from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
@@ -70,7 +74,7 @@ class SapLoadedScene:
     rigid_contact_max: int
     """Contacts that the collision buffer of all worlds should hold."""
     solver_options: dict[str, Any]
-    """Keyword arguments for `SolverSAP`, max_rigid_contact included."""
+    """Keyword arguments for `SolverSAP`, max_rigid_contact included. Beside others: ``**solver_options | {...}``."""
     duration: float | None = None
     """Simulated time of a benchmark run, if the scene gives it [s]."""
     frames: int | None = None
@@ -81,6 +85,8 @@ class SapLoadedScene:
     """Which part of the scene gave a shape of the first world, or a shared one, a value: for `explain_contact`."""
     unsupported_features: list[str] = field(default_factory=list)
     """What the scene asks for and this product does not simulate, each with its place."""
+    notes: list[Note] = field(default_factory=list)
+    """What is probably not what was meant, each with its place; `Simulation` prints them."""
 
 
 def load_sap_scene_config(path: SceneSource) -> Scene:
@@ -176,6 +182,7 @@ def _build_world(build: SceneBuild) -> None:
     apply_post_build(build)  # step 7
     check_result(build)
     build.stop_if_broken()
+    note_armature_of_floating_joints(build)
 
 
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
@@ -209,8 +216,11 @@ def _finalize(
             sequence.set_start(sap_model)
         build.stop_if_broken()
     place_bodies(sap_model.newton_model)
+    note_advice(build, sap_model.newton_model)
+    note_misplaced_bodies(build, sap_model.newton_model, builder)
     sap_state = sap_model.state()
-    per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
+    stated = scene.simulation.max_rigid_contact or scene.simulation.solver.get("max_rigid_contact")
+    per_world = stated or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
@@ -236,6 +246,7 @@ def _finalize(
         control_sequence=sequence,
         provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
+        notes=build.notes,
     )
 
 

@@ -15,8 +15,10 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..advice import advise
 from ..kernels.types import normalize_precision
 from ..model import SapControl, SapModel, SapState, check_time_step
+from ..notes import Note, show_notes
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
 from .compile import compile_ahead
@@ -102,6 +104,7 @@ class Simulation:
         statistics: bool = True,
         pipeline_options: Mapping[str, Any] | None = None,
         name: str = "",
+        notes: bool = True,
         **solver_options: Any,
     ):
         """Allocate everything. Kernels are compiled by `prepare` or by the first step.
@@ -120,6 +123,7 @@ class Simulation:
             statistics: Whether steps are counted, which costs one small kernel.
             pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
             name: Shown by `repr` and in reports.
+            notes: Whether to look for what is probably not meant, and print it.
             **solver_options: Options of `SolverSAP`, for example ``contact_preset_variant``.
 
         Raises:
@@ -153,6 +157,9 @@ class Simulation:
         self._callbacks: list[_Callback] = []
         self._closed = False
         self._make_views()
+        self.notes: list[Note] = advise(self.model, solver_options) if notes else []
+        """Advice about model or scene."""
+        show_notes(self.notes)
 
     @classmethod
     def from_scene(
@@ -197,22 +204,32 @@ class Simulation:
 
     @classmethod
     def from_loaded(
-        cls, loaded: Any, *, dt: float | None = None, max_rigid_contact: int | None = None, **options: Any
+        cls,
+        loaded: Any,
+        *,
+        dt: float | None = None,
+        max_rigid_contact: int | None = None,
+        notes: bool = True,
+        **options: Any,
     ) -> Simulation:
-        """Make a scene that was loaded before ready to run; see `from_scene` for the options."""
-        own = dict(loaded.solver_options or {})
-        capacity = max_rigid_contact or loaded.max_rigid_contact or own.get("max_rigid_contact")
-        own.pop("max_rigid_contact", None)
-        return cls(
-            loaded.sap_model,
-            dt=loaded.dt if dt is None else dt,
-            max_rigid_contact=capacity,
-            state=loaded.sap_state,
-            control=loaded.sap_control,
-            control_sequence=loaded.control_sequence,
-            name=loaded.name,
-            **{**own, **options},
+        """Make a scene that was loaded before ready to run; see `from_scene` for the options, which win."""
+        own: dict[str, Any] = {
+            "max_rigid_contact": loaded.max_rigid_contact,
+            **(loaded.solver_options or {}),
+            "state": loaded.sap_state,
+            "control": loaded.sap_control,
+            "control_sequence": loaded.control_sequence,
+            "name": loaded.name,
+            "dt": loaded.dt,
+            "notes": False,
+        }
+        given = {"dt": dt, "max_rigid_contact": max_rigid_contact}
+        sim = cls(
+            loaded.sap_model, **own | options | {name: value for name, value in given.items() if value is not None}
         )
+        sim.notes = list(loaded.notes)  # which know their places
+        show_notes(sim.notes if notes else ())
+        return sim
 
     # What it consists of.
 
