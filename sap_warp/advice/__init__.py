@@ -8,9 +8,16 @@ from typing import Any
 import newton
 
 from ..notes import Note
-from .joints import advise_drives
+from .joints import advise_drives, advise_positions
+from .sizes import advise_sizes
+from .weights import advise_weights
 
-_CHECKS: tuple[Callable[[newton.Model, Mapping[str, Any]], list[Note]], ...] = (advise_drives,)
+_CHECKS: tuple[Callable[[newton.Model, Mapping[str, Any]], list[Note]], ...] = (
+    advise_positions,
+    advise_drives,
+    advise_sizes,
+    advise_weights,
+)
 
 
 def advise(model: newton.Model, solver_options: Mapping[str, Any] | None = None) -> list[Note]:
