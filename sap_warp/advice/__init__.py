@@ -9,10 +9,12 @@ import newton
 
 from ..notes import Note
 from .joints import advise_drives, advise_positions
+from .overlaps import advise_overlaps
 from .sizes import advise_sizes
 from .weights import advise_weights
 
 _CHECKS: tuple[Callable[[newton.Model, Mapping[str, Any]], list[Note]], ...] = (
+    advise_overlaps,
     advise_positions,
     advise_drives,
     advise_sizes,
