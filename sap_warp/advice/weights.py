@@ -29,7 +29,8 @@ MIN_RATIO = 10.0
 
 def advise_weights(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
     """Links that are light for what they may hold, where free bodies are there to be held."""
-    mode = expand_options(**solver_options).contact_weight_mode
+    names = ("contact_preset_variant", "contact_weight_mode")
+    mode = expand_options(**{n: solver_options[n] for n in names if n in solver_options}).contact_weight_mode
     bodies = np.flatnonzero(model.body_world.numpy() <= 0)
     if mode != "body_inertia" or not 0 < len(bodies) <= MAX_BODIES:
         return []

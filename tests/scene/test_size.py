@@ -104,7 +104,7 @@ def test_large_simulation_is_noted(monkeypatch):
         "a simulation takes about 7.2 GB, 7.2 GB of it for matrices of 60000 dofs; "
     )
     monkeypatch.setattr(size, "LARGE", 1)
-    assert [note.id for note in load(boxes()).notes] == ["large-simulation"]
+    assert [note.id for note in load(spheres(1)).notes] == ["large-simulation"]
 
 
 # Linear cost.
