@@ -29,8 +29,6 @@ _VERTICES = 200
 
 def advise_overlaps(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
     """Pairs of shapes that may collide and start deep inside each other."""
-    if not model.shape_count or not model.body_count:
-        return []
     scene = _Shapes(model)
     found = []
     for a, b in scene.near_pairs():

@@ -18,8 +18,6 @@ _MESHES = (int(newton.GeoType.MESH), int(newton.GeoType.CONVEX_MESH))
 
 def advise_sizes(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
     """Articulations of several links, and moving meshes, that are millimetres or hundreds of metres large."""
-    if not model.body_count or not model.shape_count:
-        return []
     body = model.shape_body.numpy()
     moving = np.flatnonzero((body >= 0) & ((model.shape_flags.numpy() & int(newton.ShapeFlags.SITE)) == 0))
     if not len(moving):

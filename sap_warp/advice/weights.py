@@ -117,7 +117,7 @@ class _Dofs:
         above = {int(body): joint for joint, body in enumerate(child)}
         self.above = np.zeros((len(self.bodies), len(dof)), bool)
         for row, body in enumerate(self.bodies):
-            while body >= 0:
+            while int(body) in above:
                 joint = above[int(body)]
                 self.above[row, owner == joint] = True
                 body = parent[joint]

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import math
 
+import newton
 import numpy as np
 import pytest
 
@@ -41,6 +43,34 @@ def arm_file(tmp_path):
     file = tmp_path / "arm.yaml"
     file.write_text(ARM, encoding="utf-8")
     return file
+
+
+def odd_models():
+    """Models that leave out what most have."""
+
+    def make(add):
+        builder = newton.ModelBuilder()
+        add(builder)
+        return builder
+
+    yield make(lambda b: None)
+    yield make(lambda b: b.add_ground_plane())
+    yield make(lambda b: (b.add_shape_box(-1), b.add_shape_box(-1)))
+    yield make(lambda b: b.add_body(mass=1.0, inertia=np.eye(3)))
+    yield make(lambda b: b.add_shape_sphere(b.add_link(mass=1.0)))
+    massless = newton.ModelBuilder.ShapeConfig(density=0.0)
+    yield make(lambda b: b.add_shape_sphere(b.add_body(), cfg=massless))
+    yield make(lambda b: (b.add_shape_cone(b.add_body()), b.add_shape_ellipsoid(b.add_body())))
+    flat = newton.Mesh(np.eye(3, dtype=np.float32), np.arange(3, dtype=np.int32), compute_inertia=False)
+    yield make(lambda b: [b.add_shape_mesh(b.add_body(mass=1.0, inertia=np.eye(3)), mesh=flat) for _ in range(2)])
+    poisoned = make(lambda b: b.add_shape_sphere(b.add_body()))
+    poisoned.joint_q[2] = math.nan
+    yield poisoned
+
+
+def test_advice_has_nothing_to_say_about_odd_models():
+    """Without joints, shapes or mass, flat, or with a position that is no number."""
+    assert [advise(builder.finalize(device="cpu")) for builder in odd_models()] == 9 * [[]]
 
 
 # Where notes are shown.
