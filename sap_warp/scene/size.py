@@ -97,8 +97,12 @@ def describe_simulation(dofs: int, contacts: int, num_worlds: int) -> str:
     total = num_worlds * (hessian + _BYTES_PER_CONTACT * contacts + _BYTES_PER_DOF * dofs)
     if total < LARGE:
         return ""
-    matrix = f", {show_bytes(num_worlds * hessian)} of it for matrices of {dofs} dofs" if hessian > total / 4 else ""
-    return f"a simulation takes about {show_bytes(total)}{matrix}; {show_bytes(available_memory())} are available"
+    matrix, advice = "", "fewer worlds or a smaller max_rigid_contact take less"
+    if num_worlds * hessian > total / 4.0:
+        matrix = f", {show_bytes(num_worlds * hessian)} of it for matrices of {dofs} dofs"
+        advice = "worlds with fewer moving bodies take less"
+    available = show_bytes(available_memory())
+    return f"a simulation takes about {show_bytes(total)}{matrix}, and {available} are available; {advice}"
 
 
 @contextmanager

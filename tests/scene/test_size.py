@@ -101,8 +101,9 @@ def test_large_simulation_is_noted(monkeypatch):
     """The matrices of a world with many dofs are what counts."""
     assert size.describe_simulation(60, 64, 10) == ""
     assert size.describe_simulation(60_000, 1000, 1).startswith(
-        "a simulation takes about 7.2 GB, 7.2 GB of it for matrices of 60000 dofs; "
+        "a simulation takes about 7.2 GB, 7.2 GB of it for matrices of 60000 dofs, and "
     )
+    assert size.describe_simulation(6, 1000, 10_000).endswith("fewer worlds or a smaller max_rigid_contact take less")
     monkeypatch.setattr(size, "LARGE", 1)
     assert [note.id for note in load(spheres(1)).notes] == ["large-simulation"]
 
