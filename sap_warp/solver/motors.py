@@ -69,15 +69,15 @@ def motor_problems(model: newton.Model) -> list[tuple[str, np.ndarray]]:
     bias, force = read("biasprm"), read("forcerange")
     damped = (read("biastype") == 0) | ((bias[:, 1] <= 0.0) & (bias[:, 2] <= 0.0))
     even = ~_limited(read, "force") | np.isclose(force[:, 0], -force[:, 1])
-    first = np.zeros(len(dof), bool)
-    first[np.unique(dof, return_index=True)[1]] = True
+    first = ~(on_joint & on_scalar)  # an index of something else says nothing about dofs
+    first[np.flatnonzero(~first)[np.unique(dof[~first], return_index=True)[1]]] = True
     checks = (
         (told, "MuJoCo actuators of a copied world whose joint cannot be told; put the largest world first"),
         ((on_joint & on_scalar) | ~told, "MuJoCo actuators that do not act on a single joint dof"),
         (linear, "MuJoCo actuators with dynamics, or with gains that are not constant"),
         (damped, "MuJoCo actuators with negative gains"),
         (even, "MuJoCo actuators with an uneven force range"),
-        (first | ~told, "several MuJoCo actuators on one dof"),
+        (first, "several MuJoCo actuators on one dof"),
     )
     return [(what, chosen[~fine]) for fine, what in checks if not fine.all()]
 
@@ -117,7 +117,7 @@ class Motors:
             "motor_kd": -bias[:, 2] * gear**2,
             "motor_low": low,
             "motor_high": high,
-            "motor_limit": np.abs(gear) * _range(read, "force")[1],
+            "motor_limit": np.minimum(np.abs(gear) * _range(read, "force")[1], model.joint_effort_limit.numpy()[dof]),
         }
         at_zero = [values["motor_u0"], values["motor_kp"], values["motor_kd"], low > 0.0, high < 0.0]
         values["motor_idle"] = ~np.any(at_zero, axis=0)
