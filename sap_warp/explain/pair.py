@@ -213,6 +213,10 @@ class _Pair:
         if -1 not in self.worlds and self.worlds[0] != self.worlds[1]:
             found = True
             yield f"they are in different worlds, {self.worlds[0]} and {self.worlds[1]}"
+        pairs = model.shape_contact_pairs
+        rows = np.empty((0, 2), np.int32) if pairs is None else pairs.numpy().reshape(-1, 2)
+        if (rows == (min(a, b), max(a, b))).all(axis=1).any():
+            return  # groups and filters had their say when the list was made
         group_a, group_b = (int(v["group"].value) for v in values)
         if 0 in (group_a, group_b):
             found = True
@@ -223,11 +227,8 @@ class _Pair:
         if model.shape_collision_filter_contains(a, b):
             found = True
             yield "the pair is filtered: bodies that a joint connects, or a filter of the asset or the builder"
-        pairs = model.shape_contact_pairs
         if not found and pairs is not None:
-            rows = pairs.numpy().reshape(-1, 2)
-            if not ((rows == (min(a, b), max(a, b))).all(axis=1)).any():
-                self.notes.append("not among the pairs found when the model was built: broad phase 'explicit' skips it")
+            self.notes.append("not among the pairs found when the model was built: broad phase 'explicit' skips it")
 
     # Motion and load.
 

@@ -14,9 +14,10 @@ from .bodies import add_body_armature
 from .build import SceneBuild
 from .collapse import collapse_fixed_joints
 from .errors import Complaint
-from .filters import drop_parent_filters
+from .filters import drop_filters
 from .joint_defaults import fill_mjcf_joints, fill_urdf_joints, fill_usd_joints, watch_mjcf_friction
 from .materials import make_shape_config, override_shapes
+from .mjcf import apply_mjcf, apply_switches, check_joints, count_actuators, list_unsupported, read_mjcf
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
 from .source_file import check_inside, checkout_root, resolve_source
@@ -35,6 +36,7 @@ def import_assets(build: SceneBuild) -> None:
             if not isinstance(asset, UsdAsset):
                 check_masses(source)
             _import_asset(build, i, asset, source)
+    drop_filters(build.builder, build.freed_pairs, build.freed_shapes)  # no import can follow: see there
 
 
 def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> None:
@@ -62,7 +64,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     build.imported.append(added)
     override_shapes(builder, added["shape"], fields, fields.get("tau", build.default_tau))
     if not config.collision_filter_parent and asset.enable_self_collisions:
-        drop_parent_filters(builder, added["shape"])
+        build.freed_shapes += added["shape"]
     record_import(build, added["shape"], fields, ("assets", i))
     add_body_armature(build, added["body"], None)
     _hide_shapes(builder, asset, added["shape"])
@@ -151,17 +153,17 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
 
 
 def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
-    root = _root_of(asset, source)
-
-    def resolve(folder: str | None, name: str) -> str:
-        if folder is None and not Path(name).is_absolute():
-            raise Complaint(f"the text refers to the file {name!r}; give an MJCF file, or an absolute path")
-        return str(check_inside(Path(folder or "", name).resolve(), root))
-
-    first = build.builder.joint_count
-    watch_mjcf_friction(build.builder)
-    build.builder.add_mjcf(
-        source if isinstance(source, str) else os.fspath(source),
+    root, builder = _root_of(asset, source), build.builder
+    document = read_mjcf(source, lambda path: check_inside(path, root))
+    for note in (*document.notes, *list_unsupported(document, asset.enable_self_collisions)):
+        build.note_unsupported(("assets", i, "source"), note)
+    check_joints(document)
+    apply_switches(document)
+    first = {"body": builder.body_count, "shape": builder.shape_count, "actuator": count_actuators(builder)}
+    first_joint = builder.joint_count
+    watch_mjcf_friction(builder)
+    builder.add_mjcf(
+        document.text,
         **_common_arguments(asset),
         scale=asset.scale,
         parse_visuals=asset.load_visual_shapes,
@@ -169,9 +171,10 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         ignore_inertial_definitions=asset.ignore_inertial_definitions,
         ignore_names=tuple(asset.ignore_names),
         parse_sites=asset.parse_sites,
-        path_resolver=resolve,
+        path_resolver=lambda folder, name: name,  # the document has full paths
     )
-    fill_mjcf_joints(build, range(first, build.builder.joint_count))
+    apply_mjcf(build, i, asset, document, first)
+    fill_mjcf_joints(build, range(first_joint, builder.joint_count))
 
 
 _IMPORTERS: dict[type, Any] = {UsdAsset: _import_usd, UrdfAsset: _import_urdf, MjcfAsset: _import_mjcf}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
+import numpy as np
 
 from ..model import register_tau
 from ..notes import Note
@@ -15,6 +16,9 @@ from .errors import Complaint, Path, Problem, SapSceneError, format_path
 from .materials import describe_unused
 from .schema import Scene
 from .sources import AssetSourceError
+
+if TYPE_CHECKING:
+    from .mjcf.keyframes import KeyEntries
 
 
 class SceneBuild:
@@ -36,6 +40,16 @@ class SceneBuild:
         """Numbers of the bodies, shapes and joints of every asset, by kind."""
         self.unfiltered: list[int] = []
         """Inline shapes that collide with those of bodies that a joint connects to theirs."""
+        self.contact_pairs: list[tuple[int, int]] = []
+        """Shapes that meet although groups or filters keep them apart."""
+        self.freed_pairs: set[tuple[int, int]] = set()
+        """Pairs of shapes that an importer has filtered and that meet."""
+        self.freed_shapes: list[int] = []
+        """Imported shapes that collide with those of bodies that a joint connects to theirs."""
+        self.keyframes: dict[str, KeyEntries] = {}
+        """Named states of assets."""
+        self.gravity: tuple[np.ndarray, str] | None = None
+        """Gravity that an asset asks for [m/s^2], and its place."""
         self.provenance: dict[tuple[int, str], str] = {}
         """Which part of the scene gave a shape (by number) a value (by name)."""
 
@@ -43,6 +57,10 @@ class SceneBuild:
     def default_tau(self) -> float | None:
         """Dissipation time of shapes that give none [s]; None leaves it to the solver."""
         return self.scene.builder.defaults.shape.tau
+
+    def sets_gravity(self) -> bool:
+        """Whether the scene itself says what gravity is."""
+        return any(getattr(operation, "attr", None) == "gravity" for operation in self.scene.post_build)
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:

@@ -22,3 +22,15 @@ def drop_parent_filters(builder: newton.ModelBuilder, shapes: Iterable[int]) -> 
         return chosen.isdisjoint(pair) or ends not in joined
 
     builder.shape_collision_filter_pairs = [pair for pair in builder.shape_collision_filter_pairs if stays(pair)]
+
+
+def drop_filters(builder: newton.ModelBuilder, pairs: set[tuple[int, int]], shapes: Iterable[int]) -> None:
+    """Let pairs of imported shapes collide, and ``shapes`` with those of bodies that a joint connects to theirs.
+
+    Newton cannot import another MJCF file once somebody has looked at its filters, so this comes after all assets.
+    """
+    if pairs:
+        builder.shape_collision_filter_pairs = [
+            pair for pair in builder.shape_collision_filter_pairs if pair not in pairs
+        ]
+    drop_parent_filters(builder, shapes)

@@ -27,6 +27,7 @@ from .errors import SapSceneError, SapUnsupportedSceneFeature
 from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
 from .joints import add_joints
 from .materials import set_defaults
+from .mjcf.keyframes import Keyframe, make_keyframes
 from .notes import note_advice
 from .placement import note_misplaced_bodies
 from .post_build import apply_initial_joint_q, apply_post_build
@@ -35,7 +36,7 @@ from .schema import Scene
 from .size import adding_bodies, check_size, copying_worlds, describe_simulation
 from .validate import validate_document
 from .values import LARGEST_INTEGER
-from .worlds import add_ground, finalize, replicate_world
+from .worlds import add_contact_pairs, add_ground, finalize, replicate_world
 
 SceneSource = str | Path | Mapping[str, Any]
 
@@ -84,6 +85,8 @@ class SapLoadedScene:
     """Drive targets over time, if the scene has any."""
     provenance: dict[tuple[int, str], str] = field(default_factory=dict)
     """Which part of the scene gave a shape of the first world, or a shared one, a value: for `explain_contact`."""
+    keyframes: dict[str, Keyframe] = field(default_factory=dict)
+    """Named states of its assets, for `Simulation.reset`."""
     unsupported_features: list[str] = field(default_factory=list)
     """What the scene asks for and this product does not simulate, each with its place."""
     notes: list[Note] = field(default_factory=list)
@@ -216,6 +219,7 @@ def _finalize(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Inertia validation corrected")
             sap_model = SapModel(finalize(build, builder, device))
+        add_contact_pairs(sap_model.newton_model, build.contact_pairs, build.builder.shape_count)
         note_changed_inertias(build, sap_model.newton_model)
         _note_unsupported_model(build, sap_model.newton_model)
     build.stop_if_broken()
@@ -256,6 +260,7 @@ def _finalize(
         duration=scene.simulation.duration,
         frames=scene.simulation.frames,
         control_sequence=sequence,
+        keyframes=make_keyframes(build.keyframes, sap_model.newton_model, worlds),
         provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
         notes=build.notes,

@@ -47,6 +47,7 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
         ("collision path", str(choose_path(model, None if pairs is None else pairs.numpy().reshape(-1, 2)))),
         ("contact capacity", f"{scene.max_rigid_contact} per world, {scene.rigid_contact_max} in all"),
         ("gravity", "[" + ", ".join(f"{value + 0.0:g}" for value in gravity) + "] m/s^2"),
+        ("keyframes", ", ".join(scene.keyframes) or "none"),
         ("time step", f"{1e3 * scene.dt:g} ms"),
         ("solver", ", ".join(f"{name}={value}" for name, value in scene.solver_options.items())),
         (

@@ -22,7 +22,7 @@ from ..notes import Note, show_notes
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP, SolveStatus
 from .compile import compile_ahead
-from .kernels import assign_worlds
+from .keyframes import find_keyframe, set_inputs
 from .memory import count_bytes
 from .shards import Shard, Team, plan_shares, slice_buffers
 from .split import WorldShare
@@ -88,6 +88,8 @@ class Simulation:
     """Feed-forward drive efforts [N or N m], shape (worlds, dofs)."""
     gravity: WorldView
     """Gravitational acceleration of each world [m/s^2], shape (worlds, 1, 3); belongs to the model."""
+    keyframes: Mapping[str, Any] = {}
+    """Named states of the scene's assets, for `reset`."""
 
     def __init__(
         self,
@@ -229,6 +231,7 @@ class Simulation:
         )
         sim.notes = list(loaded.notes)  # which know their places
         show_notes(sim.notes if notes else ())
+        sim.keyframes = loaded.keyframes
         return sim
 
     # What it consists of.
@@ -350,7 +353,9 @@ class Simulation:
 
     # Change.
 
-    def reset(self, world_mask: Any = None, joint_q: Any = None, joint_qd: Any = None) -> None:
+    def reset(
+        self, world_mask: Any = None, joint_q: Any = None, joint_qd: Any = None, keyframe: str | None = None
+    ) -> None:
         """Return worlds to the model's initial state, or put them into another one.
 
         Args:
@@ -359,13 +364,24 @@ class Simulation:
             joint_q: Positions to start from, of the flat shape, (worlds, coords), or (coords,) for all alike; only
                 rows of chosen worlds are read. Body poses follow.
             joint_qd: Velocities to start from, likewise.
+            keyframe: Name of one of the `keyframes`: its positions and velocities where these are not given, its
+                targets and inputs of actuators in any case.
+
+        Raises:
+            ValueError: There is no such keyframe.
         """
+        key = None if keyframe is None else find_keyframe(self, keyframe)
+        if key is not None:
+            joint_q = key.joint_q if joint_q is None else joint_q
+            joint_qd = key.joint_qd if joint_qd is None else joint_qd
         mask = None if world_mask is None else self._as_mask(world_mask)
         for shard in self.shards:
             shard.solver.reset(shard.state, None if mask is None else self._part_of_mask(mask, shard))
         if joint_q is not None or joint_qd is not None:
             chosen = self._as_mask(np.ones(self.world_count, bool)) if mask is None else mask
             self._place(chosen, joint_q, joint_qd)
+            if key is not None:
+                set_inputs(self, chosen, key)
         if mask is None:
             self._steps = self._steps0 = 0
             self._time0 = 0.0
@@ -567,14 +583,9 @@ class Simulation:
 
     def _place(self, mask: wp.array, joint_q: Any, joint_qd: Any) -> None:
         """Give chosen worlds new coordinates."""
-        for name, kind, values in (("joint_q", "coord", joint_q), ("joint_qd", "dof", joint_qd)):
-            if values is None:
-                continue
-            start = wp.array(self._starts[kind].astype(np.int32), dtype=wp.int32, device=self.device)
-            current = getattr(self.state, name)
-            source = wp.empty_like(current)
-            WorldView(name, source, self._starts[kind]).assign(values)
-            wp.launch(assign_worlds, dim=self.world_count, inputs=[mask, start, source, current], device=self.device)
+        for view, values in ((self.joint_q, joint_q), (self.joint_qd, joint_qd)):
+            if values is not None:
+                view.assign(values, mask)
         self._update_bodies(mask)
 
     def _update_bodies(self, mask: wp.array) -> None:

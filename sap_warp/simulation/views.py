@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from .kernels import assign_worlds
+
 
 class HeterogeneousWorldsError(ValueError):
     """Worlds have different sizes, so that there is no array of shape (worlds, ...)."""
@@ -88,8 +90,13 @@ class WorldView:
         """
         return wp.to_torch(self.warp(), requires_grad=False)
 
-    def assign(self, values: Any) -> None:
-        """Copy ``values`` into the array: of its flat shape, of its shape by world, or one world's for all of them."""
+    def assign(self, values: Any, world_mask: wp.array | None = None) -> None:
+        """Copy ``values`` into the array: of its flat shape, of its shape by world, or one world's for all of them.
+
+        Args:
+            values: NumPy, Warp or nested lists.
+            world_mask: Which worlds, Warp booleans of shape (worlds,); None is all of them.
+        """
         given = values.numpy() if isinstance(values, wp.array) else np.asarray(values)
         target = self.array.numpy()
         rows = target.reshape(self.warp().numpy().shape) if self.is_uniform else target
@@ -101,7 +108,13 @@ class WorldView:
             choices = [target.shape, *([rows.shape, rows.shape[1:]] if self.is_uniform else [])]
             wanted = " or ".join(str(shape) for shape in dict.fromkeys(choices))
             raise ValueError(f"{self.name} takes an array of shape {wanted}; got {given.shape}.")
-        self.array.assign(full.astype(target.dtype))
+        if world_mask is None:
+            self.array.assign(full.astype(target.dtype))
+            return
+        source = wp.array(full.astype(target.dtype), dtype=self.array.dtype, device=self.array.device)
+        start = wp.array(self.offsets.astype(np.int32), dtype=wp.int32, device=self.array.device)
+        inputs = [world_mask, start, source, self.array]
+        wp.launch(assign_worlds, dim=self.world_count, inputs=inputs, device=self.array.device)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.warp().__dlpack__(**options)

@@ -1,0 +1,169 @@
+"""What an MJCF document says and Newton's importer leaves out: gravity, contact rules, drives, keyframes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..build import SceneBuild
+from ..errors import Complaint
+from .coordinates import bodies_of, body_joints, joint_kind
+from .drives import set_drives
+from .inertia import effective_inertia
+from .keyframes import add_keyframes
+from .nodes import Node
+from .pairs import add_pairs, filter_as_mujoco
+from .reader import MjcfDocument
+from .switches import is_off
+
+_KIND_OF = {
+    newton.JointType.FREE: "free",
+    newton.JointType.BALL: "ball",
+}
+_LOADED_ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper")
+
+
+def count_actuators(builder: newton.ModelBuilder) -> int:
+    """Number of MuJoCo's actuators in a builder."""
+    attribute = builder.custom_attributes.get("mujoco:actuator_trnid")
+    return len(attribute.values or ()) if attribute is not None else 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a joint of a document is in the builder."""
+
+    kind: str
+    """free, ball, hinge or slide."""
+    coordinate: int
+    """Its first entry of joint_q."""
+    dof: int
+    """Its first entry of joint_qd."""
+    body: Node
+    """The body that it moves."""
+
+
+@dataclass
+class Import:
+    """An asset that Newton has just imported into ``build.builder``."""
+
+    build: SceneBuild
+    number: int
+    """Of the asset in the scene."""
+    asset: Any
+    document: MjcfDocument
+    first: dict[str, int]
+    """Number of bodies, shapes, joints and actuators that were there before, by kind."""
+
+    def __post_init__(self) -> None:
+        builder = self.build.builder
+        self.bodies = dict(enumerate(bodies_of(self.document.root), start=self.first["body"]))
+        if len(self.bodies) != builder.body_count - self.first["body"]:
+            raise RuntimeError("Newton has imported other bodies than the file has")
+        self.joint_of = {child: j for j, child in reversed(list(enumerate(builder.joint_child)))}
+        """Joint that carries a body; a later one closes a loop."""
+        self.places = self._find_places()
+        loaded = [node for node in self.document.elements("actuator") if node.tag in _LOADED_ACTUATORS]
+        self.actuators = dict(zip(loaded, range(self.first["actuator"], count_actuators(builder)), strict=True))
+        """Number of every actuator that Newton knows."""
+
+    @property
+    def shapes(self) -> range:
+        """Shapes of the asset."""
+        return range(self.first["shape"], self.build.builder.shape_count)
+
+    def inertia_at(self, dof: int) -> float:
+        """What a dof of the asset has to accelerate in the pose of the file [kg m^2 or kg]."""
+        return self._inertias[dof]
+
+    @cached_property
+    def _inertias(self) -> dict[int, float]:
+        return effective_inertia(self.build.builder, self.bodies, self.joint_of)
+
+    def note(self, message: str) -> None:
+        """Record something that is understood but not simulated."""
+        self.build.note_unsupported(("assets", self.number, "source"), message)
+
+    def _find_places(self) -> dict[Node, Place]:
+        """Joints of the file that are in the model: Newton makes one joint of all those of a body, slides first."""
+        builder, places = self.build.builder, {}
+        for body, node in self.bodies.items():
+            joint = self.joint_of[body]
+            q, qd = builder.joint_q_start[joint], builder.joint_qd_start[joint]
+            of_body = body_joints(node)
+            kinds = [joint_kind(inner) for inner in of_body]
+            simple = _KIND_OF.get(newton.JointType(builder.joint_type[joint]))
+            if simple in kinds:
+                places[of_body[kinds.index(simple)]] = Place(simple, q, qd, node)
+            elif simple is None and len(kinds) == sum(builder.joint_dof_dim[joint]):
+                for i, inner in enumerate(sorted(of_body, key=lambda inner: joint_kind(inner) != "slide")):
+                    places[inner] = Place(joint_kind(inner), q + i, qd + i, node)
+        return places
+
+
+def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocument, first: dict[str, int]) -> None:
+    """Add to the builder what Newton has left out of an asset that it has just imported.
+
+    Args:
+        build: The scene.
+        number: Of the asset in the scene.
+        asset: Its entry in the scene.
+        document: What Newton has read.
+        first: Number of bodies and shapes before the import, by kind.
+    """
+    done = Import(build, number, asset, document, first)
+    _set_gravity(done)
+    if is_off(document, "contact"):
+        for shape in done.shapes:
+            build.builder.shape_flags[shape] &= ~int(newton.ShapeFlags.COLLIDE_SHAPES)
+    else:
+        filter_as_mujoco(done)
+        if asset.enable_self_collisions:
+            add_pairs(done)
+    _note_joints(done)
+    set_drives(done)
+    add_keyframes(done)
+
+
+def _set_gravity(done: Import) -> None:
+    """Gravity of the file, in world axes; a scene that sets it does so later."""
+    document, build = done.document, done.build
+    option, flag = document.option("gravity"), document.flag("gravity")
+    off = document.is_disabled("gravity")
+    source = flag if off else option
+    if source is None:
+        return
+    value = np.zeros(3) if off or option is None else option.numbers("gravity", 3)
+    if build.gravity is not None and not np.allclose(build.gravity[0], value):
+        shown = ", ".join(f"{component:g}" for component in build.gravity[0])
+        mine = ", ".join(f"{component:g}" for component in value)
+        what = f"{source.place_of('gravity')}: gravity is [{mine}], but [{shown}] by {build.gravity[1]}, which acts"
+        if not build.sets_gravity():
+            done.note(f"{what}; set one for all with post_build set_attr gravity")
+        return
+    build.gravity = value, source.place_of("gravity")
+    build.builder.gravity = wp.vec3(*map(float, value))
+
+
+def check_joints(document: MjcfDocument) -> None:
+    """Complain about joints of which Newton would make something else."""
+    for body in bodies_of(document.root):
+        joints = body_joints(body)
+        if len(joints) > 1 and {"ball", "free"} & {joint_kind(joint) for joint in joints}:
+            what = f"body {body.get('name', '')!r} has a ball or free joint beside another one, which is not supported"
+            raise Complaint(f"{joints[1].place_of()}: {what}; put a body between them")
+
+
+def _note_joints(done: Import) -> None:
+    """Newton makes one joint of several of a body, at the point of the first."""
+    for node in done.bodies.values():
+        joints = body_joints(node)
+        points = {tuple(joint.numbers("pos", 3)) if joint.get("pos") else (0.0, 0.0, 0.0) for joint in joints}
+        if len(points) > 1 and "hinge" in map(joint_kind, joints):
+            what = f"the joints of body {node.get('name', '')!r} have different points; all are put at the first one's"
+            done.note(f"{joints[1].place_of('pos')}: {what}")

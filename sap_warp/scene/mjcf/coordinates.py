@@ -1,0 +1,104 @@
+"""MuJoCo's order of coordinates, and keyframes taken apart by joint and actuator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import Complaint
+from .nodes import Node
+
+SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
+"""Numbers of coordinates and dofs of a joint."""
+
+
+@dataclass
+class Key:
+    """A <key>: values of those joints and actuators that it speaks of, in MuJoCo's conventions."""
+
+    name: str
+    node: Node
+    q: dict[Node, np.ndarray] = field(default_factory=dict)
+    qd: dict[Node, np.ndarray] = field(default_factory=dict)
+    ctrl: dict[Node, float] = field(default_factory=dict)
+
+
+def joint_kind(joint: Node) -> str:
+    """free, ball, hinge or slide."""
+    kind = "free" if joint.tag == "freejoint" else joint.get("type", "hinge")
+    if kind not in SIZES:
+        raise Complaint(f"{joint.place_of('type')}: joint type {kind!r}; expected one of {', '.join(SIZES)}")
+    return kind
+
+
+def body_joints(body: Node) -> list[Node]:
+    """Joints of a body, in its frames too."""
+    return [joint for node in body for joint in _joints(node)]
+
+
+def _joints(node: Node) -> list[Node]:
+    if node.tag in ("joint", "freejoint"):
+        return [node]
+    return body_joints(node) if node.tag == "frame" else []
+
+
+def child_bodies(body: Node) -> Iterator[Node]:
+    """Bodies directly below one, in its frames too."""
+    for node in body:
+        if node.tag == "body":
+            yield node
+        elif node.tag == "frame":
+            yield from child_bodies(node)
+
+
+def bodies_of(root: Node) -> list[Node]:
+    """All bodies, parents first, as MuJoCo and Newton number them."""
+
+    def below(body: Node) -> Iterator[Node]:
+        for child in child_bodies(body):
+            yield child
+            yield from below(child)
+
+    return [body for world in root.children("worldbody") for body in below(world)]
+
+
+def read_keys(root: Node) -> list[Key]:
+    """The keyframes of a document.
+
+    Raises:
+        Complaint: One has too many or too few numbers.
+    """
+    joints = [joint for body in bodies_of(root) for joint in body_joints(body)]
+    actuators = [node for section in root.children("actuator") for node in section]
+    sizes = np.array([SIZES[joint_kind(joint)] for joint in joints], dtype=int).reshape(-1, 2)
+    keys = []
+    for node in (node for section in root.children("keyframe") for node in section):
+        key = Key(node.get("name", ""), node)
+        for name, column, target in (("qpos", 0, key.q), ("qvel", 1, key.qd)):
+            if node.get(name) is not None:
+                values = _of_length(node, name, int(sizes[:, column].sum()))
+                target.update(zip(joints, np.split(values, np.cumsum(sizes[:, column])[:-1]), strict=False))
+        if node.get("ctrl") is not None:
+            key.ctrl.update(zip(actuators, map(float, _of_length(node, "ctrl", len(actuators))), strict=True))
+        keys.append(key)
+    return keys
+
+
+def _of_length(node: Node, name: str, count: int) -> np.ndarray:
+    values = node.numbers(name)
+    if len(values) != count:
+        what = f"keyframe {node.get('name', '')!r} has {len(values)} numbers in {name}"
+        raise Complaint(f"{node.place_of(name)}: {what}; the model has {count}")
+    return values
+
+
+def cut_key(key: Key, kept: set[Node], prefix: str) -> Key:
+    """What a key says of the elements that are ``kept``, under a new name."""
+
+    def only(values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
+        return {node: value for node, value in values.items() if node in kept}
+
+    ctrl = {node: value for node, value in key.ctrl.items() if node in kept}
+    return Key(prefix + key.name, key.node, only(key.q), only(key.qd), ctrl)
