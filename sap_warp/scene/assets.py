@@ -108,7 +108,7 @@ def _root_of(asset: Any, source: Path | str) -> Path | None:
 def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) -> None:
     if isinstance(source, str):
         raise Complaint("found a text; a USD asset needs a file")
-    from pxr import Tf, Usd, UsdGeom
+    from pxr import Tf, Usd, UsdGeom, UsdPhysics
 
     try:
         stage = Usd.Stage.Open(os.fspath(source))
@@ -125,6 +125,7 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
     for layer in stage.GetUsedLayers() if root is not None else ():
         if layer.realPath:
             check_inside(Path(layer.realPath), root)
+    before = build.builder.gravity
     first = build.builder.joint_count
     build.builder.add_usd(
         os.fspath(source),
@@ -134,12 +135,20 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         ignore_paths=list(asset.ignore_paths),
         root_path=asset.root_path,
     )
+    for scene in (prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Scene)):
+        turned, build.builder.gravity = build.builder.gravity, before
+        # Newton turns gravity with the asset, which would let a robot on a wall fall sideways
+        value = wp.quat_rotate_inv(wp.transform_get_rotation(wp.transform(*asset.xform)), wp.vec3(*turned))
+        build.take_gravity(i, value, f"{source.name}: {scene.GetPath()}")
+        break
     fill_usd_joints(build, range(first, build.builder.joint_count), stage)
 
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
     visuals = asset.load_visual_shapes or asset.parse_visuals_as_colliders
-    text = prepare_urdf(source, visuals=visuals, root_folder=_root_of(asset, source))
+    text, notes = prepare_urdf(source, visuals=visuals, root_folder=_root_of(asset, source))
+    for note in notes:
+        build.note_unsupported(("assets", i, "source"), note)
     first = build.builder.joint_count
     build.builder.add_urdf(
         text,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
+import warp as wp
 
 from ..model import register_tau
 from ..notes import Note
@@ -58,9 +59,23 @@ class SceneBuild:
         """Dissipation time of shapes that give none [s]; None leaves it to the solver."""
         return self.scene.builder.defaults.shape.tau
 
-    def sets_gravity(self) -> bool:
-        """Whether the scene itself says what gravity is."""
-        return any(getattr(operation, "attr", None) == "gravity" for operation in self.scene.post_build)
+    def take_gravity(self, asset: int, value: Any, place: str) -> None:
+        """Use the gravity that an asset asks for [m/s^2], in world axes; the first one's, and the scene's own wins.
+
+        Args:
+            asset: Number of the asset.
+            value: The gravity.
+            place: Where the asset says so.
+        """
+        if self.gravity is None:
+            self.gravity = np.array(value, np.float64), place
+            self.builder.gravity = wp.vec3(*map(float, value))
+            return
+        decided = any(getattr(operation, "attr", None) == "gravity" for operation in self.scene.post_build)
+        if not decided and not np.allclose(self.gravity[0], value, atol=1e-5):
+            mine, used = (", ".join(f"{v + 0.0:g}" for v in vector) for vector in (value, self.gravity[0]))
+            what = f"{place}: gravity is [{mine}], but [{used}] by {self.gravity[1]}, which acts"
+            self.note_unsupported(("assets", asset, "source"), f"{what}; set one with post_build set_attr gravity")
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:

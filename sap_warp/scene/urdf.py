@@ -7,11 +7,19 @@ from collections import Counter
 from pathlib import Path
 
 from .errors import Complaint
+from .nodes import Node, list_places, parse_xml, walk
 from .source_file import check_inside
 
+_OF_OTHER_SIMULATORS = {
+    *("mu1", "mu2", "kp", "kd", "maxVel", "minDepth", "selfCollide", "gravity", "turnGravityOff", "kinematic"),
+    *("implicitSpringDamper", "springStiffness", "springReference", "stopKp", "stopKd", "maxContacts", "dampingFactor"),
+}
+"""Children of <gazebo> that would change the motion."""
+_GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
 
-def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None = None) -> str:
-    """URDF text whose mesh files are absolute paths.
+
+def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None = None) -> tuple[str, list[str]]:
+    """URDF text whose mesh files are absolute paths, and what in it nobody simulates.
 
     Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
     internet address; both are errors here.
@@ -21,10 +29,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
         visuals: Whether to keep visual elements.
         root_folder: Folder that mesh files must be in; None for anywhere.
     """
-    try:
-        root = ElementTree.fromstring(source.read_bytes() if isinstance(source, Path) else source.strip())
-    except (ElementTree.ParseError, ValueError) as error:
-        raise Complaint(f"not valid XML: {error}") from None
+    root = parse_xml(source.read_bytes(), source.name) if isinstance(source, Path) else parse_xml(source, "")
     if root.tag != "robot":
         raise Complaint(f"the XML starts with <{root.tag}>; a URDF starts with <robot>")
     _check_tree(root)
@@ -43,10 +48,33 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
     if missing:
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise Complaint(f"mesh files are missing: {shown}")
-    return ElementTree.tostring(root, encoding="unicode")
+    return ElementTree.tostring(root, encoding="unicode"), _list_unsupported(root)
 
 
-def _check_tree(root: ElementTree.Element) -> None:
+def _list_unsupported(root: Node) -> list[str]:
+    """What Newton drops without a word and would change the motion, each kind once with its first place."""
+    found: dict[str, list[str]] = {}
+
+    def note(node: Node, what: str) -> None:
+        found.setdefault(what, []).append(node.place_of())
+
+    for node in walk(root):
+        if node.tag == "safety_controller":
+            note(node, "<safety_controller>: its soft limits and gains do not act; the limits of the joint do")
+        elif node.tag == "mechanicalReduction" and (node.text or "1").strip() not in ("1", "1.0", "1.00"):
+            note(node, "<transmission>: reductions are not simulated; drives act on the joints themselves")
+        elif node.tag == "gazebo" and (names := sorted({child.tag for child in node} & _OF_OTHER_SIMULATORS)):
+            note(node, f"<gazebo>: {', '.join(names)} of another simulator do not act")
+        elif node.tag == "link":
+            for contact in node.children("contact"):
+                note(contact, "<contact>: contact parameters of links do not act; give them in the scene")
+        elif node.tag == "geometry":
+            for shape in (shape for shape in node if shape.tag not in _GEOMETRIES):
+                note(shape, f"<{shape.tag}>: not a shape that is known here; it is not loaded")
+    return list_places(found)
+
+
+def _check_tree(root: Node) -> None:
     """Names are unique and links form one tree; Newton would take what it finds first."""
     links = [link.get("name", "") for link in root.findall("link")]
     if not links:

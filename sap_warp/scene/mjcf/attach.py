@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import Complaint
+from ..nodes import Node, walk
 from .coordinates import cut_key
 from .names import REFERRING, kind_of, names_below, names_in, put_prefix, references
-from .nodes import Node, walk
 
 if TYPE_CHECKING:
     from .reader import MjcfDocument

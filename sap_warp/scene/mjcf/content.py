@@ -8,15 +8,14 @@ from typing import Any
 
 import newton
 import numpy as np
-import warp as wp
 
 from ..build import SceneBuild
 from ..errors import Complaint
+from ..nodes import Node
 from .coordinates import bodies_of, body_joints, joint_kind
 from .drives import set_drives
 from .inertia import effective_inertia
 from .keyframes import add_keyframes
-from .nodes import Node
 from .pairs import add_pairs, filter_as_mujoco
 from .reader import MjcfDocument
 from .switches import is_off
@@ -132,22 +131,14 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
 
 def _set_gravity(done: Import) -> None:
     """Gravity of the file, in world axes; a scene that sets it does so later."""
-    document, build = done.document, done.build
+    document = done.document
     option, flag = document.option("gravity"), document.flag("gravity")
     off = document.is_disabled("gravity")
     source = flag if off else option
     if source is None:
         return
     value = np.zeros(3) if off or option is None else option.numbers("gravity", 3)
-    if build.gravity is not None and not np.allclose(build.gravity[0], value):
-        shown = ", ".join(f"{component:g}" for component in build.gravity[0])
-        mine = ", ".join(f"{component:g}" for component in value)
-        what = f"{source.place_of('gravity')}: gravity is [{mine}], but [{shown}] by {build.gravity[1]}, which acts"
-        if not build.sets_gravity():
-            done.note(f"{what}; set one for all with post_build set_attr gravity")
-        return
-    build.gravity = value, source.place_of("gravity")
-    build.builder.gravity = wp.vec3(*map(float, value))
+    done.build.take_gravity(done.number, value, source.place_of("gravity"))
 
 
 def check_joints(document: MjcfDocument) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import Complaint
-from .nodes import Node
+from ..nodes import Node
 
 SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 """Numbers of coordinates and dofs of a joint."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ..errors import Complaint
-from .nodes import Node, walk
+from ..nodes import Node, walk
 
 Values: TypeAlias = dict[str, dict[str, tuple[str, Node]]]
 """By kind of element: attribute, its value, and the element of the class that gives it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .nodes import Node
+from ..nodes import Node
 
 if TYPE_CHECKING:
     from .content import Import, Place

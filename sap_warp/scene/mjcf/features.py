@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .nodes import Node, walk
+from ..nodes import Node, list_places, walk
 from .reader import MjcfDocument
 
 HERE = "honoured by this package"
@@ -341,10 +341,7 @@ def list_unsupported(document: MjcfDocument, self_collisions: bool = True) -> li
         _look_at_pairs(document, found)
     else:  # with other things in the scene a geom of condim 1 has the friction of their materials in MuJoCo too
         found.pop(f'<geom condim="1">: {_CONDIM[1]}', None)
-    return [
-        f"{places[0]}{f' and {len(places) - 1} more' if len(places) > 1 else ''}: {what}"
-        for what, places in found.items()
-    ]
+    return list_places(found)
 
 
 def _look(node: Node, path: tuple[str, ...], found: dict[str, list[str]]) -> None:

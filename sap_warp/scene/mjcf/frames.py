@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Complaint
+from ..nodes import Node
 from .names import copy_references, copy_with_ending, names_below
-from .nodes import Node
 from .poses import Angles, Pose, from_euler, from_z_axis, read_pose, rotate, write_pose
 
 _RADIANS = Angles(degrees=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import Complaint
-from .nodes import Node, walk
+from ..nodes import Node, walk
 
 _KIND_OF = {
     **dict.fromkeys(("joint", "jointinparent", "joint1", "joint2"), "joint"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import newton
 import numpy as np
 
-from .nodes import Node, walk
+from ..nodes import Node, walk
 
 if TYPE_CHECKING:
     from .content import Import

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .nodes import Node
+from ..nodes import Node
 
 ALTERNATIVES = ("axisangle", "xyaxes", "zaxis", "euler")
 ORIENTATIONS = ("quat", *ALTERNATIVES)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Complaint
+from ..nodes import Node, parse_xml, walk
 from .attach import attach_models
 from .coordinates import Key, read_keys
 from .defaults import bake_defaults
 from .frames import expand_replicas, flatten_frames
 from .names import check_references
-from .nodes import Node, parse_xml, walk
 from .poses import ALTERNATIVES, ORIENTATIONS, Angles, read_rotation
 
 _DIRECTORY_OF = {"mesh": "meshdir", "hfield": "meshdir", "texture": "texturedir"}

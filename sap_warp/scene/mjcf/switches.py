@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .nodes import Node, walk
+from ..nodes import Node, walk
 from .reader import MjcfDocument
 
 _ATTRIBUTES = {

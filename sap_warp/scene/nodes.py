@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ..errors import Complaint
+from .errors import Complaint
 
 
 class Node(ElementTree.Element):
@@ -40,7 +40,7 @@ class Node(ElementTree.Element):
     def copy(self) -> Node:
         """The element with all that is in it."""
         twin = Node(self.tag, self.attrib, self)
-        twin.inherited = dict(self.inherited)
+        twin.inherited, twin.text = dict(self.inherited), self.text
         twin.extend([child.copy() for child in self])
         return twin
 
@@ -93,7 +93,12 @@ def parse_xml(text: str | bytes, file: str) -> Node:
         (stack[-1].append if stack else roots.append)(node)
         stack.append(node)
 
+    def add_text(text: str) -> None:
+        if stack and not len(stack[-1]):
+            stack[-1].text = (stack[-1].text or "") + text
+
     parser.StartElementHandler = start
+    parser.CharacterDataHandler = add_text
     parser.EndElementHandler = lambda _: stack.pop()
     try:
         parser.Parse(
@@ -110,3 +115,11 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node:
         yield from walk(child)
+
+
+def list_places(found: dict[str, list[str]]) -> list[str]:
+    """One line for each message, with its first place and the number of others."""
+    return [
+        f"{places[0]}{f' and {len(places) - 1} more' if len(places) > 1 else ''}: {what}"
+        for what, places in found.items()
+    ]
