@@ -222,6 +222,8 @@ def _finalize(
         add_contact_pairs(sap_model.newton_model, build.contact_pairs, build.builder.shape_count)
         note_changed_inertias(build, sap_model.newton_model)
         _note_unsupported_model(build, sap_model.newton_model)
+    if build.problems:  # a part that was not loaded may be what is missing
+        build.problems += build.unsupported
     build.stop_if_broken()
     sequence = None
     if scene.control is not None:

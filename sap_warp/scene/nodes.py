@@ -83,13 +83,16 @@ def parse_xml(text: str | bytes, file: str) -> Node:
     Raises:
         Complaint: It is not well-formed.
     """
+    data = text.encode() if isinstance(text, str) else text
+    body = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    first = data[: len(data) - len(body)].count(b"\n")  # lines before the first element count too
     stack: list[Node] = []
     roots: list[Node] = []
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8" if isinstance(text, str) else None)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         node = Node(tag, attributes)
-        node.file, node.line = file, parser.CurrentLineNumber
+        node.file, node.line = file, first + parser.CurrentLineNumber
         (stack[-1].append if stack else roots.append)(node)
         stack.append(node)
 
@@ -101,11 +104,10 @@ def parse_xml(text: str | bytes, file: str) -> Node:
     parser.CharacterDataHandler = add_text
     parser.EndElementHandler = lambda _: stack.pop()
     try:
-        parser.Parse(
-            text.strip(b"\xef\xbb\xbf \t\r\n") if isinstance(text, bytes) else text.strip("\ufeff \t\r\n"), True
-        )
+        parser.Parse(body, True)
     except expat.ExpatError as error:
-        where = f"{file}:{error.lineno}" if file else f"line {error.lineno}"
+        line = first + error.lineno
+        where = f"{file}:{line}" if file else f"line {line}"
         raise Complaint(f"{where}: not valid XML: {expat.errors.messages[error.code]}") from None
     return roots[0]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..build import SceneBuild
 from ..errors import Complaint
-from ..nodes import Node
+from ..nodes import Node, list_places
 from .coordinates import bodies_of, body_joints, joint_kind
 from .drives import set_drives
 from .inertia import effective_inertia
@@ -125,6 +125,7 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
         if asset.enable_self_collisions:
             add_pairs(done)
     _note_joints(done)
+    _note_meshes(done)
     set_drives(done)
     add_keyframes(done)
 
@@ -152,9 +153,33 @@ def check_joints(document: MjcfDocument) -> None:
 
 def _note_joints(done: Import) -> None:
     """Newton makes one joint of several of a body, at the point of the first."""
+    found: dict[str, list[str]] = {}
     for node in done.bodies.values():
         joints = body_joints(node)
         points = {tuple(joint.numbers("pos", 3)) if joint.get("pos") else (0.0, 0.0, 0.0) for joint in joints}
         if len(points) > 1 and "hinge" in map(joint_kind, joints):
-            what = f"the joints of body {node.get('name', '')!r} have different points; all are put at the first one's"
-            done.note(f"{joints[1].place_of('pos')}: {what}")
+            what = "<joint pos>: the joints of a body have different points; all are put at the first one's"
+            found.setdefault(what, []).append(joints[1].place_of("pos"))
+    for line in list_places(found):
+        done.note(line)
+
+
+def _note_meshes(done: Import) -> None:
+    """By default MuJoCo weighs meshes with hollows as more than their volume, Newton as their volume."""
+    builder = done.build.builder
+    if all(mesh.get("inertia") == "exact" for mesh in done.document.elements("asset", "mesh")):
+        return
+    heavier = []
+    for shape in done.shapes:
+        body, mesh = builder.shape_body[shape], builder.shape_source[shape]
+        if builder.shape_type[shape] == newton.GeoType.MESH and body >= 0 and not builder.body_lock_inertia[body]:
+            corners = np.asarray(mesh.vertices, np.float64)[np.asarray(mesh.indices).reshape(-1, 3)]
+            normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+            areas = np.linalg.norm(normals, axis=1)
+            centres = corners.mean(axis=1)
+            volumes = np.sum((centres - areas @ centres / max(areas.sum(), 1e-30)) * normals, axis=1)
+            if abs(np.abs(volumes).sum() - volumes.sum()) > 0.01 * abs(volumes.sum()):
+                heavier.append(builder.shape_label[shape].rsplit("/", 1)[-1])
+    if heavier:
+        shown = ", ".join(map(repr, heavier[:3])) + (f" and {len(heavier) - 3} more" if len(heavier) > 3 else "")
+        done.note(f"<mesh>: geoms {shown} have the mass of their volume; MuJoCo's is larger unless inertia='exact'")

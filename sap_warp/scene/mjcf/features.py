@@ -359,7 +359,8 @@ def _look(node: Node, path: tuple[str, ...], found: dict[str, list[str]]) -> Non
             found.setdefault(f"<{node.tag} {name}>: not known here; it does not act", []).append(node.place_of(name))
         elif isinstance(meaning, Unsupported) and meaning.applies(node, name):
             reason = _CONDIM.get(int(node.number(name, 3)), "") if name == "condim" else meaning.reason
-            what = f'<{node.tag} {name}="{node.get(name)}">: {reason}'
+            value = "" if node.tag == "key" else f'="{node.get(name)}"'
+            what = f"<{node.tag} {name}{value}>: {reason}"
             found.setdefault(what, []).append(node.place_of(name))
     if element.attributes or element.meaning == HERE:
         for child in node:

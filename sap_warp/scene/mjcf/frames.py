@@ -29,6 +29,19 @@ def flatten_frames(body: Node) -> None:
                 body.insert(index + i, node)
 
 
+def resolve_segment(node: Node) -> None:
+    """Write a shape that is given by the two ends of its axis as one with a pose."""
+    kind = node.get("type")
+    if node.get("fromto") is None or kind not in ("capsule", "cylinder", "box", "ellipsoid"):
+        return
+    ends = node.numbers("fromto", 6).reshape(2, 3)
+    axis = ends[0] - ends[1]  # local z points to the first end
+    width = node.numbers("size")[:1].tolist() * (1 if kind in ("capsule", "cylinder") else 2)
+    node.put("size", [*width, float(np.linalg.norm(axis)) / 2])
+    node.drop("fromto")
+    write_pose(node, Pose(ends.mean(axis=0), from_z_axis(axis)))
+
+
 def move(node: Node, frame: Pose) -> None:
     """Put an element, given in ``frame``, into the frame above."""
     if node.tag == "joint":
@@ -37,15 +50,6 @@ def move(node: Node, frame: Pose) -> None:
             node.put(
                 "axis", rotate(frame.q, node.numbers("axis", 3) if node.get("axis") else np.array([0.0, 0.0, 1.0]))
             )
-    elif node.get("fromto") is not None:
-        ends = node.numbers("fromto", 6).reshape(2, 3)
-        axis, radius = ends[0] - ends[1], node.numbers("size")[:1]  # local z points to the first end
-        node.put(
-            "size",
-            [*radius, *(radius if node.get("type") in ("box", "ellipsoid") else []), float(np.linalg.norm(axis)) / 2],
-        )
-        node.drop("fromto")
-        write_pose(node, frame * Pose(ends.mean(axis=0), from_z_axis(axis)))
     elif node.tag == "light":
         node.put("pos", frame.apply(read_pose(node, _RADIANS).p))
         node.put("dir", rotate(frame.q, node.numbers("dir", 3) if node.get("dir") else np.array([0.0, 0.0, -1.0])))

@@ -19,6 +19,7 @@ _KIND_OF = {
 _BY_TYPE = {"objname": "objtype", "refname": "reftype"}
 _TYPES = {"xbody": "body"}
 _SECTION_KIND = {"actuator": "actuator", "tendon": "tendon", "sensor": "sensor"}
+_MOVED = ("joint", "body", "site", "tendon")
 _CHECKED = ("joint", "body", "geom", "site", "tendon", "mesh", "hfield")
 REFERRING = ("contact", "tendon", "equality", "actuator", "sensor")
 """Sections whose elements refer to things in bodies, in an order in which they may also refer to each other."""
@@ -64,6 +65,9 @@ def names_in(root: Node) -> dict[str, set[str]]:
 def check_references(root: Node) -> None:
     """Complain about the first name that an element of the model uses and nothing has."""
     names = names_in(root)
+    for node in (node for section in root.children("actuator") for node in section if node.tag != "plugin"):
+        if not any(kind in _MOVED for _, kind, _ in references(node)):
+            raise Complaint(f"{node.place_of()}: <{node.tag}> does not say what it acts on, for example a joint")
     for section in root.children("worldbody", "contact", "tendon", "equality", "actuator"):
         for node in walk(section):
             for attribute, kind, name in references(node):

@@ -15,7 +15,7 @@ from ..nodes import Node, parse_xml, walk
 from .attach import attach_models
 from .coordinates import Key, read_keys
 from .defaults import bake_defaults
-from .frames import expand_replicas, flatten_frames
+from .frames import expand_replicas, flatten_frames, resolve_segment
 from .names import check_references
 from .poses import ALTERNATIVES, ORIENTATIONS, Angles, read_rotation
 
@@ -115,10 +115,13 @@ def _read(source: Path | str, check: Check, depth: int) -> MjcfDocument:
     attach_models(document, lambda node: _read(files.find_model(node), check, depth + 1))
     expand_replicas(root)
     document.keys = [*read_keys(root), *document.keys]
+    settings = Node("compiler")
+    settings.inherited = {name: node for node in root.children("compiler") for name in node.attrib}
     for node in root.children("compiler", "keyframe"):
         root.remove(node)
     rest = {name: value for name, value in compiler.items() if name not in (*_DIRECTORIES, "angle", "eulerseq")}
-    root.insert(0, Node("compiler", {**rest, "angle": "radian", "autolimits": "true"}))
+    settings.attrib |= {**rest, "angle": "radian", "autolimits": "true"}
+    root.insert(0, settings)
     return document
 
 
@@ -211,7 +214,9 @@ def _use_radians(root: Node, angles: Angles) -> None:
         if node.tag == "replicate":
             node.put("euler", node.numbers("euler", 3) * angles.unit if node.get("euler") is not None else [0.0] * 3)
             node.set("sequence", angles.sequence)
-        elif any(node.get(name) is not None for name in ALTERNATIVES) and node.get("fromto") is None:
+        elif node.get("fromto") is not None:
+            resolve_segment(node)
+        elif any(node.get(name) is not None for name in ALTERNATIVES):
             node.put("quat", read_rotation(node, angles))
             node.drop(*ALTERNATIVES)
     for body in (node for section in root.children("worldbody") for node in walk(section)):

@@ -135,6 +135,14 @@ REPORTED = {
     "time of a key": ({"end": '<keyframe><key qpos="0 0" time="3"/></keyframe>'}, "the clock starts at 0"),
     "unknown element": ({"inside": "<composite/>"}, "<composite>: not known here"),
     "unknown attribute": ({"geom": 'colour="red"'}, "<geom colour>: not known here"),
+    "mesh with a hollow": (
+        {
+            "top": '<asset><mesh name="m" vertex="0 0 0 3 0 0 0 3 0 .3 .3 .1 0 0 1" '
+            'face="0 2 1 0 1 4 1 2 3 2 0 4 1 3 4 3 2 4"/></asset>',
+            "inside": '<geom name="bowl" type="mesh" mesh="m"/>',
+        },
+        "geoms 'bowl' have the mass of their volume",
+    ),
     "mesh that MuJoCo makes": (
         {"top": '<asset><mesh name="m" builtin="sphere" params="1"/></asset>'},
         "meshes that MuJoCo makes itself",
@@ -177,6 +185,20 @@ def test_what_has_no_effect_is_not_listed(name):
     assert load(**NOT_REPORTED[name]).unsupported_features == []
 
 
+def test_masses_of_shapes_are_those_of_mujoco():
+    """Boxes and ellipsoids given by two ends, of which Newton's importer would make small ones."""
+    shapes = (
+        '<geom type="box" size=".1" fromto="0 0 0 1 1 0"/>',
+        '<geom type="ellipsoid" size=".1" fromto="0 0 0 0 1 2"/>',
+        '<geom type="capsule" size=".1" fromto="0 0 0 0 1 2"/>',
+        '<geom type="cylinder" size=".1 .3"/>',
+    )
+    for shape in shapes:
+        text = MODEL.format(**(PARTS | {"inside": shape}))
+        expected = mujoco.MjModel.from_xml_string(text).body("b").mass[0]
+        assert load(inside=shape).sap_model.body_mass.numpy()[1] == pytest.approx(expected, rel=1e-5)
+
+
 def test_condim_1_is_listed_only_where_the_geoms_meet_each_other():
     text = MODEL.format(**(PARTS | {"geom": 'condim="1"'}))
     asset = {"type": "mjcf", "source": text, "enable_self_collisions": False}
@@ -197,3 +219,10 @@ def test_refused_tendon_is_all_that_is_said_of_its_actuators():
 def test_ball_joint_beside_another_one_is_refused():
     with pytest.raises(SapSceneError, match=r"line 3: body 'b' has a ball or free joint beside another one"):
         load(inside='<joint type="ball"/>')
+
+
+def test_model_that_cannot_be_built_names_what_was_not_loaded():
+    """Nothing but a flexible body leaves no dofs, which is not the cause."""
+    text = '<mujoco><worldbody><geom size="1"/><flexcomp name="f" count="2 2 1"/></worldbody></mujoco>'
+    with pytest.raises(SapSceneError, match=r"(?s)no joint degrees of freedom.*<flexcomp>: flexible bodies are not"):
+        load_sap_scene({"assets": [{"type": "mjcf", "source": text}]}, device="cpu")

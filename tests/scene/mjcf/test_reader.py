@@ -97,7 +97,9 @@ TEXTS = {
     "orientations": """<mujoco><compiler eulerseq="zYx"/><default><geom euler="10 20 30"/></default><worldbody>
         <geom size="1"/><geom size="1" quat="0 1 0 0"/><geom size="1" zaxis="1 2 3"/>
         <geom size="1" xyaxes="1 1 0 0 1 1"/><geom size="1" axisangle="1 2 3 40"/><geom size="1" zaxis="0 0 -1"/>
-        <geom type="capsule" size=".1" fromto="0 0 0 1 2 3"/></worldbody></mujoco>""",
+        <geom type="capsule" size=".1" fromto="0 0 0 1 2 3"/><geom type="box" size=".1" fromto="0 0 0 0 0 3"/>
+        <geom type="ellipsoid" size=".1" fromto="0 0 1 2 0 0"/><site type="cylinder" size=".1" fromto="0 1 0 0 0 0"/>
+        </worldbody></mujoco>""",
     "degrees": "<mujoco><worldbody>"
     + body('<joint range="-10 20" ref="5" springref="30" stiffness="2"/>')
     + body('<joint type="slide" range="-10 20" ref="5"/>', "c")
@@ -269,6 +271,7 @@ WRONG = {
     "<mujoco><worldbody>\n<geom class='x' size='1'/></worldbody></mujoco>": "line 2: <geom> has the default class 'x'",
     "<mujoco><worldbody>\n<body childclass='x'/></worldbody></mujoco>": "line 2: <body> has the childclass 'x'",
     "<mujoco><worldbody>\n<attach model='x'/></worldbody></mujoco>": "line 2: attaches the model 'x', which is",
+    "\n<mujoco><actuator>\n<motor/></actuator></mujoco>": "line 3: <motor> does not say what it acts on",
     "<mujoco><actuator>\n<motor joint='x'/></actuator></mujoco>": "line 2: <motor> refers to the joint 'x'",
     "<mujoco><contact>\n<pair geom1='x' geom2='y'/></contact></mujoco>": "line 2: <pair> refers to the geom 'x'",
     "<mujoco><contact>\n<exclude body1='x' body2='y'/></contact></mujoco>": "line 2: <exclude> refers to the body 'x'",
