@@ -27,7 +27,7 @@ from .memory import count_bytes
 from .shards import Shard, Team, plan_shares, slice_buffers
 from .split import WorldShare
 from .statistics import StepStatistics
-from .views import WorldView
+from .views import WorldView, world_starts
 
 _TIME_SLACK = 1.0e-6
 """Fraction of a step or sample by which a time that is a product of steps may miss a sample's beginning."""
@@ -145,7 +145,7 @@ class Simulation:
         self.control = self._make_control(control)
         self._sequence = control_sequence
         self._sample_written: int | None = None
-        self._starts = _world_starts(self.model)
+        self._starts = world_starts(self.model)
         plan = plan_shares(self.model, self.threads)
         options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
         if len(plan) == 1:
@@ -593,20 +593,6 @@ class Simulation:
         for shard in self.shards:
             solver = shard.solver
             solver.boundary.place(shard.state, shard.control, solver.all_worlds, self._part_of_mask(mask, shard))
-
-
-def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:
-    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
-    if (model.body_world.numpy() < 0).all():
-        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count}
-        return {name: np.array([0, count]) for name, count in counts.items()}
-    last = int(model.world_count) + 1
-    arrays = {
-        "coord": model.joint_coord_world_start,
-        "dof": model.joint_dof_world_start,
-        "body": model.body_world_start,
-    }
-    return {name: array.numpy()[:last].copy() for name, array in arrays.items()}
 
 
 def _check_count(name: str, value: Any, least: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import newton
 import numpy as np
 import warp as wp
 
@@ -137,3 +138,17 @@ def _as_numpy(array: wp.array) -> np.ndarray:
     if not array.device.is_cpu:
         values.flags.writeable = False
     return values
+
+
+def world_starts(model: newton.Model) -> dict[str, np.ndarray]:
+    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
+    if (model.body_world.numpy() < 0).all():
+        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count}
+        return {name: np.array([0, count]) for name, count in counts.items()}
+    last = int(model.world_count) + 1
+    arrays = {
+        "coord": model.joint_coord_world_start,
+        "dof": model.joint_dof_world_start,
+        "body": model.body_world_start,
+    }
+    return {name: array.numpy()[:last].copy() for name, array in arrays.items()}

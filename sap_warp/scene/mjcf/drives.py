@@ -87,16 +87,16 @@ def _gains(done: Import, node: Node, place: Place) -> tuple[float, float]:
 
 
 def _set_effort_limit(done: Import, joint: Node, dof: int, nodes: list[Node]) -> None:
-    """Limit the drive to the force ranges of its actuators, within that of the joint, which Newton has set."""
+    """Limit the drive to the force ranges of its actuators, within that of the joint."""
     builder, total = done.build.builder, 0.0
     for node in nodes:
         total += abs(gear_of(node)) * _largest(done, node, "forcerange") if gear_of(node) else 0.0
     if len(nodes) > 1 and np.isfinite(total):
         where = nodes[1].place_of("forcerange")
         done.note(f"{where}: force ranges of two actuators on {joint.get('name')!r} act together, as their sum")
-    _largest(done, joint, "actuatorfrcrange")
-    if np.isfinite(total):
-        builder.joint_effort_limit[dof] = min(builder.joint_effort_limit[dof], total)
+    limit = min(total, _largest(done, joint, "actuatorfrcrange"))
+    if np.isfinite(limit):  # else the default of the scene stays
+        builder.joint_effort_limit[dof] = limit
 
 
 def _largest(done: Import, node: Node, name: str) -> float:

@@ -239,6 +239,14 @@ def test_drives_are_mujocos_position_and_velocity_actuators(actuator, joint, bas
         np.testing.assert_allclose(targets.joint_target_vel.numpy()[dof], ctrl / gear, atol=1e-7)
 
 
+def test_force_range_of_the_file_wins_over_the_default_of_the_scene():
+    text = DRIVEN.format(base="", joint="", actuator='<position joint="j" kp="50" forcerange="-12 12"/>')
+    scene = {"builder": {"defaults": {"joint": {"effort_limit": 5.0}}}}
+    assert load(text, scene=scene).sap_model.joint_effort_limit.numpy()[0] == 12.0
+    open_range = text.replace('forcerange="-12 12"', "")
+    assert load(open_range, scene=scene).sap_model.joint_effort_limit.numpy()[0] == 5.0
+
+
 def test_range_of_a_joint_limits_its_motor():
     """MuJoCo clamps the sum of the actuator forces on a joint to its actuatorfrcrange."""
     from sap_warp.solver.motors import Motors
