@@ -364,8 +364,7 @@ class Simulation:
             joint_q: Positions to start from, of the flat shape, (worlds, coords), or (coords,) for all alike; only
                 rows of chosen worlds are read. Body poses follow.
             joint_qd: Velocities to start from, likewise.
-            keyframe: Name of one of the `keyframes`: its positions and velocities where these are not given, its
-                targets and inputs of actuators in any case.
+            keyframe: One of the `keyframes`, for what is not given, and for targets and inputs of actuators.
 
         Raises:
             ValueError: There is no such keyframe.
