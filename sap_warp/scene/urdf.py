@@ -11,7 +11,7 @@ from .nodes import Node, list_places, parse_xml, walk
 from .source_file import check_inside
 
 _OF_OTHER_SIMULATORS = {
-    *("mu1", "mu2", "kp", "kd", "maxVel", "minDepth", "selfCollide", "gravity", "turnGravityOff", "kinematic"),
+    *("mu1", "mu2", "kp", "kd", "maxVel", "minDepth", "gravity", "turnGravityOff", "kinematic"),
     *("implicitSpringDamper", "springStiffness", "springReference", "stopKp", "stopKd", "maxContacts", "dampingFactor"),
 }
 """Children of <gazebo> that would change the motion."""
@@ -59,8 +59,10 @@ def _list_unsupported(root: Node) -> list[str]:
         found.setdefault(what, []).append(node.place_of())
 
     for node in walk(root):
-        if node.tag == "safety_controller":
-            note(node, "<safety_controller>: its soft limits and gains do not act; the limits of the joint do")
+        if node.tag == "joint":
+            for controller in node.children("safety_controller"):
+                if _is_tighter(controller, node.children("limit")):
+                    note(controller, "<safety_controller>: its soft limits do not act; the limits of the joint do")
         elif node.tag == "mechanicalReduction" and (node.text or "1").strip() not in ("1", "1.0", "1.00"):
             note(node, "<transmission>: reductions are not simulated; drives act on the joints themselves")
         elif node.tag == "gazebo" and (names := sorted({child.tag for child in node} & _OF_OTHER_SIMULATORS)):
@@ -72,6 +74,14 @@ def _list_unsupported(root: Node) -> list[str]:
             for shape in (shape for shape in node if shape.tag not in _GEOMETRIES):
                 note(shape, f"<{shape.tag}>: not a shape that is known here; it is not loaded")
     return list_places(found)
+
+
+def _is_tighter(controller: Node, limits: list[Node]) -> bool:
+    """Whether soft limits lie within those of the joint."""
+    if not limits or (controller.get("soft_lower_limit") is None and controller.get("soft_upper_limit") is None):
+        return False
+    inside = controller.number("soft_lower_limit", 0.0) - limits[0].number("lower", 0.0)
+    return max(inside, limits[0].number("upper", 0.0) - controller.number("soft_upper_limit", 0.0)) > 1e-6
 
 
 def _check_tree(root: Node) -> None:

@@ -16,7 +16,10 @@ iyz="0"/></inertial><collision><geometry><sphere radius="0.1"/>{geometry}</geome
 PARTS = dict.fromkeys(("geometry", "link", "joint", "robot"), "")
 TRANSMISSION = "<transmission><actuator><mechanicalReduction>{}</mechanicalReduction></actuator></transmission>"
 DROPPED = {
-    "safety_controller": ({"joint": '\n<safety_controller k_velocity="1"/>'}, "line 6: <safety_controller>"),
+    "safety_controller": (
+        {"joint": '\n<safety_controller k_velocity="1" soft_lower_limit="-0.9" soft_upper_limit="2"/>'},
+        "line 6: <safety_controller>: its soft limits",
+    ),
     "reduction": ({"robot": TRANSMISSION.format(50)}, "<transmission>: reductions"),
     "gazebo": ({"robot": '<gazebo reference="a"><mu1>2</mu1><kp>9</kp></gazebo>'}, "<gazebo>: kp, mu1 of another"),
     "contact": ({"link": '<contact><lateral_friction value="2"/></contact>'}, "<contact>: contact parameters"),
@@ -39,7 +42,10 @@ def test_what_newton_drops_of_a_urdf_is_listed(name):
 
 
 def test_what_a_urdf_says_of_a_joint_acts():
-    loaded = load(robot=TRANSMISSION.format("1.0") + '<gazebo reference="a"><material>Red</material></gazebo>')
+    loaded = load(
+        robot=TRANSMISSION.format("1.0") + '<gazebo reference="a"><material>Red</material></gazebo>',
+        joint='<safety_controller k_velocity="1" soft_lower_limit="-1" soft_upper_limit="2"/>',
+    )
     assert loaded.unsupported_features == []
     model = loaded.sap_model
     dof = int(model.joint_qd_start.numpy()[loaded.joint_labels.index("r/j")])
