@@ -219,7 +219,7 @@ def _finalize(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Inertia validation corrected")
             sap_model = SapModel(finalize(build, builder, device))
-        add_contact_pairs(sap_model.newton_model, build.contact_pairs, build.builder.shape_count)
+        add_contact_pairs(build, sap_model.newton_model)
         note_changed_inertias(build, sap_model.newton_model)
         _note_unsupported_model(build, sap_model.newton_model)
     if build.problems:  # a part that was not loaded may be what is missing

@@ -9,6 +9,7 @@ from pathlib import Path
 from .errors import Complaint
 from .nodes import Node, list_places, parse_xml, walk
 from .source_file import check_inside
+from .xml_masses import check_masses
 
 _OF_OTHER_SIMULATORS = {
     *("mu1", "mu2", "kp", "kd", "maxVel", "minDepth", "gravity", "turnGravityOff", "kinematic"),
@@ -32,6 +33,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
     root = parse_xml(source.read_bytes(), source.name) if isinstance(source, Path) else parse_xml(source, "")
     if root.tag != "robot":
         raise Complaint(f"the XML starts with <{root.tag}>; a URDF starts with <robot>")
+    check_masses(root)
     _check_tree(root)
     if not visuals:
         for link in root.iter("link"):

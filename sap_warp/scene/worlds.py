@@ -71,21 +71,18 @@ def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
         write_tau(builder, builder.shape_count - 1 if shape is None else shape, tau)
 
 
-def add_contact_pairs(model: newton.Model, pairs: list[tuple[int, int]], shape_count: int) -> None:
-    """Let pairs of shapes meet in every world, whatever their groups say.
-
-    Args:
-        model: Copies of the authored world, one after the other.
-        pairs: Shapes of the authored world, each pair in ascending order.
-        shape_count: Shapes of the authored world.
-    """
+def add_contact_pairs(build: SceneBuild, model: newton.Model) -> None:
+    """Let the pairs of shapes that assets name meet in every world, whatever their groups say."""
+    pairs, count = build.contact_pairs, build.builder.shape_count
     if not pairs:
         return
-    assert model.shape_contact_pairs is not None
+    if model.shape_contact_pairs is None:
+        build.note_unsupported((), "the <pair> contacts of its MJCF assets are not found among so many shapes")
+        return
     known = model.shape_contact_pairs.numpy().reshape(-1, 2)
-    present = set(map(tuple, known[(known < shape_count).all(axis=1)].tolist()))
+    present = set(map(tuple, known[(known < count).all(axis=1)].tolist()))
     new = np.array([pair for pair in pairs if pair not in present], np.int32).reshape(-1, 2)
-    first = shape_count * np.arange(max(int(model.world_count), 1), dtype=np.int32)
+    first = count * np.arange(max(int(model.world_count), 1), dtype=np.int32)
     rows = np.concatenate([known, (first[:, None, None] + new).reshape(-1, 2)]).astype(np.int32)
     model.shape_contact_pairs = wp.array(rows, dtype=wp.vec2i, device=model.device)
     model.shape_contact_pair_count = len(rows)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import Complaint
 from ..nodes import Node, parse_xml, walk
+from ..xml_masses import check_masses
 from .attach import attach_models
 from .coordinates import Key, read_keys
 from .defaults import bake_defaults
@@ -90,6 +91,7 @@ def read_mjcf(source: Path | str, check: Check = lambda path: path) -> MjcfDocum
     for world in document.sections("worldbody"):
         flatten_frames(world)
     check_references(document.root)
+    check_masses(document.root)
     return document
 
 
