@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from .commands import bench, check, compare_presets, explain, presets, run, schema, validate
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
-from .scene_files import UnknownSceneError
+from .scene_files import UnknownSceneError, printable
 
 COMMANDS = (run, bench, check, explain, compare_presets, validate, presets, schema)
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _make_parser().parse_args(argv)
         return arguments.command(arguments)
     except (CommandError, UnknownSceneError) as error:
-        print(f"sap-warp: error: {error}", file=sys.stderr)
+        print("sap-warp: error: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)
         return EXIT_USAGE
     except BrokenPipeError:  # the reader of our output has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

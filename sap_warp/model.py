@@ -292,18 +292,24 @@ def check_array(
         raise ValueError(f"{label} requires gradients; the SAP solver does not support gradient states.")
 
 
+MIN_TIME_STEP, MAX_TIME_STEP = 1e-9, 100.0
+"""Bounds of a time step [s]; beyond them single precision cannot hold what is divided or multiplied by it."""
+
+
 def check_time_step(dt: Any) -> float:
     """Return a time step [s] as a float.
 
     Raises:
         TypeError: ``dt`` is no real number.
-        ValueError: It is not positive, or not finite.
+        ValueError: It is not within `MIN_TIME_STEP` and `MAX_TIME_STEP`.
     """
     if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
         raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
     value = float(dt)
     if not math.isfinite(value) or value <= 0.0:
         raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
+    if not MIN_TIME_STEP <= value <= MAX_TIME_STEP:
+        raise ValueError(f"dt is {value!r}; a time step is {MIN_TIME_STEP:g} to {MAX_TIME_STEP:g} s.")
     return value
 
 

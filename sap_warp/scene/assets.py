@@ -10,16 +10,18 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..scene_files import printable
 from .bodies import add_body_armature
 from .build import SceneBuild
 from .collapse import collapse_fixed_joints
 from .errors import Complaint
 from .filters import drop_parent_filters
 from .joint_defaults import fill_mjcf_joints, fill_urdf_joints, fill_usd_joints, watch_mjcf_friction
+from .labels import add_prefix, tell_apart
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
-from .source_file import check_inside, checkout_root, resolve_source
+from .source_file import check_mesh, fence_of, resolve_source
 from .urdf import prepare_urdf
 from .xml_masses import check_masses
 
@@ -29,12 +31,14 @@ def import_assets(build: SceneBuild) -> None:
     for i, asset in enumerate(build.scene.assets):
         with build.at("assets", i, "source"):
             if asset.source.xml is None:
-                source: Path | str = resolve_source(asset.source, build.document.directory)
+                source: Path | str = resolve_source(asset.source, build.document)
             else:
                 source = asset.source.xml
             if not isinstance(asset, UsdAsset):
                 check_masses(source)
             _import_asset(build, i, asset, source)
+    if not build.problems:
+        tell_apart(build)
 
 
 def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> None:
@@ -66,21 +70,25 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     record_import(build, added["shape"], fields, ("assets", i))
     add_body_armature(build, added["body"], None)
     _hide_shapes(builder, asset, added["shape"])
+    for kind, indices in added.items():
+        labels = getattr(builder, f"{kind}_label")
+        for index in indices:
+            labels[index] = printable(labels[index])
     if asset.label_prefix is not None:
         for kind, indices in added.items():
             labels = getattr(builder, f"{kind}_label")
             for index in indices:
-                labels[index] = f"{asset.label_prefix}/{labels[index].lstrip('/')}"  # USD paths start with one
+                labels[index] = add_prefix(asset.label_prefix, labels[index])
 
 
 def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
     """Pass importer warnings on, each once; deprecations are between the importer and us."""
     seen = set()
     for warning in caught:
-        text = str(warning.message)
+        text = printable(str(warning.message))
         if not issubclass(warning.category, DeprecationWarning) and text not in seen:
             seen.add(text)
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            warnings.warn_explicit(text, warning.category, warning.filename, warning.lineno)
 
 
 def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> None:
@@ -99,10 +107,6 @@ def _common_arguments(asset: Any) -> dict[str, Any]:
     }
 
 
-def _root_of(asset: Any, source: Path | str) -> Path | None:
-    return None if isinstance(source, str) else checkout_root(asset.source, source)
-
-
 def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) -> None:
     if isinstance(source, str):
         raise Complaint("found a text; a USD asset needs a file")
@@ -119,10 +123,10 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         build.note_unsupported(
             ("assets", i, "source"), f"the stage is {axis}-up; assets are expected to be z-up, check how it lies"
         )
-    root = _root_of(asset, source)
-    for layer in stage.GetUsedLayers() if root is not None else ():
-        if layer.realPath:
-            check_inside(Path(layer.realPath), root)
+    fence = fence_of(asset.source, source, build.document)
+    for layer in stage.GetUsedLayers():
+        if fence is not None and layer.realPath:
+            fence.check(Path(layer.realPath))
     first = build.builder.joint_count
     build.builder.add_usd(
         os.fspath(source),
@@ -137,7 +141,7 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
     visuals = asset.load_visual_shapes or asset.parse_visuals_as_colliders
-    text = prepare_urdf(source, visuals=visuals, root_folder=_root_of(asset, source))
+    text = prepare_urdf(source, visuals=visuals, fence=fence_of(asset.source, source, build.document))
     first = build.builder.joint_count
     build.builder.add_urdf(
         text,
@@ -151,12 +155,12 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
 
 
 def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
-    root = _root_of(asset, source)
+    fence = fence_of(asset.source, source, build.document)
 
     def resolve(folder: str | None, name: str) -> str:
         if folder is None and not Path(name).is_absolute():
             raise Complaint(f"the text refers to the file {name!r}; give an MJCF file, or an absolute path")
-        return str(check_inside(Path(folder or "", name).resolve(), root))
+        return str(check_mesh(Path(folder or "", name).resolve(), fence))
 
     first = build.builder.joint_count
     watch_mjcf_friction(build.builder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,10 @@ class SceneBuild:
         """Numbers of the bodies, shapes and joints of every asset, by kind."""
         self.unfiltered: list[int] = []
         """Inline shapes that collide with those of bodies that a joint connects to theirs."""
+        self.shape_paths: dict[int, Path] = {}
+        """Where inline shapes stand in the scene, by number."""
+        self.edited: dict[int, Path] = {}
+        """Which edit set an entry of joint_q last."""
         self.provenance: dict[tuple[int, str], str] = {}
         """Which part of the scene gave a shape (by number) a value (by name)."""
 
@@ -50,7 +54,7 @@ class SceneBuild:
         try:
             yield
         except Complaint as complaint:
-            self.problems.append(self.document.problem((*path, *complaint.path), complaint.message))
+            self.problems += [self.document.problem((*path, *one.path), one.message) for one in complaint]
         except AssetSourceError as error:
             self.problems.append(self.document.problem(path, str(error)))
         except MemoryError:
@@ -63,6 +67,10 @@ class SceneBuild:
         """Raise if a step left problems that later steps would stumble over."""
         if self.problems:
             raise SapSceneError(self.problems)
+
+    def note_edit(self, entries: Iterable[int], path: Path) -> None:
+        """Record that an edit set these entries of joint_q."""
+        self.edited.update(dict.fromkeys(entries, path))
 
     def note_unsupported(self, path: Path, message: str) -> None:
         """Record something that is understood but not simulated."""

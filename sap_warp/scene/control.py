@@ -22,6 +22,8 @@ import numpy as np
 import warp as wp
 
 from ..model import SapControl, SapModel
+from .bounds import COORDINATE, DURATION, SPEED
+from .document import SceneDocument
 from .errors import Complaint
 from .objects import Control
 from .references import tell_nearest
@@ -118,11 +120,11 @@ class ControlSequence:
             )
 
 
-def read_control(control: Control, directory: Path | None, model: SapModel) -> ControlSequence:
+def read_control(control: Control, document: SceneDocument, model: SapModel) -> ControlSequence:
     """Read the file of a `control` block and look up its joints in every world of ``model``."""
     if control.source.xml is not None:
         raise Complaint("found a text; expected a JSON or NPZ file")
-    file = resolve_source(control.source, directory)
+    file = resolve_source(control.source, document)
     data = _read_npz(file) if file.suffix.lower() == ".npz" else _read_json(file)
     for name in data:
         if name not in _KEYS:
@@ -187,7 +189,7 @@ def _read_dt(file: Path, data: dict[str, Any]) -> float:
         dt = float("nan")
     if not (np.isfinite(dt) and dt > 0.0):
         raise Complaint(f"{file.name}: dt must be the time between samples, a positive number of seconds")
-    return dt
+    return DURATION.check(dt)
 
 
 def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, columns: int) -> np.ndarray:
@@ -200,6 +202,10 @@ def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, 
         raise Complaint(f"{file.name}: {name} has shape {values.shape}; expected {what}, one for each joint label")
     if values.size > MAX_SAMPLES or not np.isfinite(values).all():
         raise Complaint(f"{file.name}: {name} has too many numbers, or some that are not finite")
+    quantity = SPEED if name in ("joint_target_vel", "joint_qd") else COORDINATE
+    largest = values.flat[np.abs(values).argmax()]
+    if abs(largest) > quantity.largest:
+        raise Complaint(f"{file.name}: {name} has the entry {largest:g}; {quantity.name} is {quantity.range}")
     return values
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from ..collision import SapCollisionModel, SapCollisionState, sap_collision_stat
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..model import SapControl, SapModel, SapState
 from ..notes import Note
+from ..scene_files import printable
 from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
@@ -23,7 +26,7 @@ from .build import SceneBuild
 from .check import check_result, note_changed_inertias
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
-from .errors import SapSceneError, SapUnsupportedSceneFeature
+from .errors import SapSceneError, SapUnsupportedSceneFeature, show
 from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
 from .joints import add_joints
 from .materials import set_defaults
@@ -33,11 +36,12 @@ from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
 from .size import adding_bodies, check_size, copying_worlds, describe_simulation
+from .source_file import confined_by_environment
 from .validate import validate_document
 from .values import LARGEST_INTEGER
-from .worlds import add_ground, finalize, replicate_world
+from .worlds import add_ground, check_extent, finalize, replicate_world
 
-SceneSource = str | Path | Mapping[str, Any]
+SceneSource = str | os.PathLike[str] | Mapping[str, Any]
 
 
 @dataclass(eq=False)
@@ -106,6 +110,7 @@ def load_sap_scene(
     rigid_contact_max: int | None = None,
     num_worlds: int | None = None,
     strict: bool = False,
+    confine: bool | None = None,
 ) -> SapLoadedScene:
     """Load a scene.
 
@@ -117,14 +122,16 @@ def load_sap_scene(
         num_worlds: Number of worlds; None takes the scene's.
         strict: Raise if the scene asks for something that is not simulated, instead of listing it in
             ``unsupported_features``.
+        confine: Refuse files outside of the folder of the scene, for scenes from strangers; None for what
+            SAP_WARP_CONFINE says.
 
     Raises:
+        TypeError: An argument is of the wrong kind.
         SapSceneError: The scene is not valid or cannot be built; lists every problem with file, line and path.
         SapUnsupportedSceneFeature: ``strict`` is set and there are unsupported features.
     """
-    return load_scene(
-        path_or_mapping, device=device, rigid_contact_max=rigid_contact_max, num_worlds=num_worlds, strict=strict
-    )
+    arguments = {"device": device, "rigid_contact_max": rigid_contact_max, "num_worlds": num_worlds}
+    return load_scene(path_or_mapping, **arguments, strict=strict, confine=confine)
 
 
 def load_scene(
@@ -134,16 +141,21 @@ def load_scene(
     rigid_contact_max: int | None = None,
     num_worlds: int | None = None,
     strict: bool = False,
+    confine: bool | None = None,
     when_built: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> SapLoadedScene:
     """`load_sap_scene` for those who can use the time in which Newton makes a model of the worlds.
 
     Then ``when_built`` is called with the solver options of the scene; what comes after that seldom fails.
     """
-    _check_count("num_worlds", num_worlds)
-    _check_count("rigid_contact_max", rigid_contact_max)
-    device = wp.get_device(device)
+    num_worlds = _check_count("num_worlds", num_worlds)
+    rigid_contact_max = _check_count("rigid_contact_max", rigid_contact_max)
+    _check_switch("strict", strict)
+    if confine is not None:
+        _check_switch("confine", confine)
     document = read_document(path_or_mapping)
+    document.confined = confined_by_environment() if confine is None else confine
+    device = wp.get_device(device)
     scene = validate_document(document)
     build = SceneBuild(document, scene)
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
@@ -162,13 +174,19 @@ def load_scene(
     return loaded
 
 
-def _check_count(name: str, value: Any) -> None:
+def _check_count(name: str, value: Any) -> int | None:
     if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is {value!r}; it must be a whole number, or None.")
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} is {show(value)}; it must be a whole number, or None.")
     if value < 1:
-        raise ValueError(f"{name} is {value}; it must be at least 1, or None.")
+        raise ValueError(f"{name} is {show(value)}; it must be at least 1, or None.")
+    return int(value)
+
+
+def _check_switch(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {show(value)}; it must be True or False.")
 
 
 def _build_world(build: SceneBuild) -> None:
@@ -199,6 +217,9 @@ def _place_of_count(scene: Scene, worlds: int) -> tuple[str, ...]:
 
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
     builder = newton.ModelBuilder()
+    with build.at("replicate", "spacing"):
+        check_extent(build.scene.replicate.spacing, worlds)
+    build.stop_if_broken()
     with build.at(*_place_of_count(build.scene, worlds)):
         builder = replicate_world(build, worlds)
     build.stop_if_broken()
@@ -222,7 +243,7 @@ def _finalize(
     sequence = None
     if scene.control is not None:
         with build.at("control", "source"):
-            sequence = read_control(scene.control, document.directory, sap_model)
+            sequence = read_control(scene.control, document, sap_model)
             sequence.set_start(sap_model)
         build.stop_if_broken()
     place_bodies(sap_model.newton_model)
@@ -268,7 +289,7 @@ def _estimate_contacts(model: SapModel, worlds: int) -> int:
 
 
 def _default_name(document: SceneDocument) -> str:
-    return "scene" if document.file is None else document.file.stem
+    return "scene" if document.file is None else printable(document.file.stem)
 
 
 def _note_unsupported_model(build: SceneBuild, model: newton.Model) -> None:

@@ -10,6 +10,8 @@ from .operations import Selector
 from .references import tell_nearest
 from .values import resolve_index
 
+_UNITS = {"shape": "shapes", "dof": "degrees of freedom", "coordinate": "coordinates"}
+
 
 def find_joint(build: SceneBuild, name: str) -> int:
     """Joint by id, by label, or by the end of its label after a slash."""
@@ -87,6 +89,8 @@ def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int
     ]
     kind = selector.selected_by()
     if kind is None:
+        if not length:
+            raise Complaint(f"there is nothing to edit: the scene has no {_UNITS[unit]}")
         return list(range(length))
     if kind == "index":
         with below("index"):
@@ -98,7 +102,10 @@ def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int
         if kind not in ("label_prefix", "match"):
             raise Complaint("a joint selects no shapes; use index, range, label_prefix or match", (kind,))
         return _match_labels(selector, kind, builder.shape_label, "shapes")
-    return [entry for joint in select_joints(build, selector) for entry in joint_entries(build, joint, unit)]
+    entries = [entry for joint in select_joints(build, selector) for entry in joint_entries(build, joint, unit)]
+    if not entries:
+        raise Complaint(f"selects nothing: the joints that it names have no {_UNITS[unit]}", (kind,))
+    return entries
 
 
 def joint_entries(build: SceneBuild, joint: int, unit: str) -> range:

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 from .errors import Complaint
-from .source_file import check_inside
+from .source_file import Fence, check_mesh
 
 
-def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None = None) -> str:
+def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = None) -> str:
     """URDF text whose mesh files are absolute paths.
 
     Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
@@ -19,7 +19,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
     Args:
         source: A file, or the text itself.
         visuals: Whether to keep visual elements.
-        root_folder: Folder that mesh files must be in; None for anywhere.
+        fence: What mesh files must be inside of; None for anywhere.
     """
     try:
         root = ElementTree.fromstring(source.read_bytes() if isinstance(source, Path) else source.strip())
@@ -39,7 +39,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
         if path is None:
             missing.append(name)
         else:
-            mesh.set("filename", str(check_inside(path, root_folder)))
+            mesh.set("filename", str(check_mesh(path, fence)))
     if missing:
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise Complaint(f"mesh files are missing: {shown}")

@@ -174,6 +174,7 @@ class Simulation:
         precision: str = "fp32",
         max_rigid_contact: int | None = None,
         statistics: bool = True,
+        confine: bool | None = None,
         **solver_options: Any,
     ) -> Simulation:
         """Build a scene and make it ready to run.
@@ -188,6 +189,7 @@ class Simulation:
             precision: See the constructor.
             max_rigid_contact: Contacts that one world can hold; None takes the scene's.
             statistics: See the constructor.
+            confine: Whether files outside of the folder of the scene are refused; see `load_sap_scene`.
             **solver_options: Win over the scene's own.
 
         Raises:
@@ -198,7 +200,8 @@ class Simulation:
 
         source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
         ahead = partial(compile_ahead, device=device, **solver_options)
-        loaded = load_scene(source, device=device, num_worlds=num_worlds, strict=strict, when_built=ahead)
+        chosen: dict[str, Any] = {"num_worlds": num_worlds, "strict": strict, "confine": confine}
+        loaded = load_scene(source, device=device, when_built=ahead, **chosen)
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
         return cls.from_loaded(loaded, dt=dt, max_rigid_contact=max_rigid_contact, **common, **solver_options)
 

@@ -1,0 +1,63 @@
+"""Several copies of one robot are told apart by their labels."""
+# ruff: noqa: E501 - texts of other formats and messages on one line
+
+import numpy as np
+
+from tests.support.scene_files import load, problem_of, problems_of
+
+LINK = "<link name='{}'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial></link>"
+ARM = (
+    "<robot name='arm'>"
+    + LINK.format("base")
+    + LINK.format("hand")
+    + "<joint name='elbow' type='revolute'><parent link='base'/><child link='hand'/><axis xyz='0 0 1'/>"
+    + "<limit lower='-1' upper='1' effort='1' velocity='1'/></joint></robot>"
+)
+
+
+def arms(*assets, **sections):
+    return {"assets": [{"type": "urdf", "source": ARM, **asset} for asset in assets], **sections}
+
+
+def test_one_robot_keeps_its_labels():
+    assert load(arms({"id": "left"})).joint_labels[-1] == "arm/elbow"
+
+
+def test_two_robots_are_told_apart_by_their_ids_and_both_can_be_edited():
+    edits = [
+        {"op": "set_joint_targets", "joint": "left/arm/elbow", "mode": "position", "ke": 10.0},
+        {"op": "set_joint_targets", "label_prefix": "right/", "mode": "position", "ke": 20.0},
+        {"op": "set_joint_q", "joint": "right/arm/elbow", "value": 0.5},
+    ]
+    loaded = load(arms({"id": "left"}, {"id": "right", "xform": {"p": [1, 0, 0]}}, post_build=edits))
+    assert loaded.body_labels == ["left/arm/base", "left/arm/hand", "right/arm/base", "right/arm/hand"]
+    dofs = dict(zip(loaded.joint_labels, loaded.sap_model.joint_qd_start.numpy(), strict=False))
+    ke = loaded.sap_model.joint_target_ke.numpy()
+    assert (ke[dofs["left/arm/elbow"]], ke[dofs["right/arm/elbow"]]) == (10.0, 20.0)
+    q, starts = loaded.sap_model.joint_q.numpy(), loaded.sap_model.joint_q_start.numpy()
+    np.testing.assert_allclose(
+        [q[starts[loaded.joint_labels.index(f"{s}/arm/elbow")]] for s in ("left", "right")], [0, 0.5]
+    )
+
+
+def test_a_name_that_two_robots_share_is_ambiguous_and_the_message_lists_both():
+    scene = arms({"id": "left"}, {"id": "right"}, initial_joint_q=[{"joint": "elbow", "value": 0.1}])
+    assert problem_of(scene) == (
+        "initial_joint_q[0].joint: 'elbow' stands for 2 joints: 'left/arm/elbow', 'right/arm/elbow'; give more of the label"
+    )
+
+
+def test_robots_without_ids_are_numbered_and_a_prefix_stays():
+    labels = load(arms({}, {}, {"label_prefix": "third"})).joint_labels
+    assert [label for label in labels if label.endswith("elbow")] == [
+        "asset_0/arm/elbow",
+        "asset_1/arm/elbow",
+        "third/arm/elbow",
+    ]
+
+
+def test_prefixes_that_do_not_tell_robots_apart_are_refused():
+    lines = problems_of(arms({"label_prefix": "a"}, {"label_prefix": "a"}))
+    assert [line.split(" has ")[0] for line in lines] == ["scene: assets[0]:", "scene: assets[1]:"]
+    assert lines[1].endswith("which assets[0] has too; give it another label_prefix")
+    load(arms({"label_prefix": "a"}, {"label_prefix": "b"}))
