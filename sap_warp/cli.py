@@ -23,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     Returns:
-        0 on success, 1 if a world diverged, 2 for a request that cannot be met, 130 after Ctrl-C.
+        0 on success; 1 if a world diverged, `check` finds a scene not valid or `validate` a bound not kept; 2 for a
+        request that cannot be met; 130 after Ctrl-C.
     """
     try:
         arguments = _make_parser().parse_args(argv)

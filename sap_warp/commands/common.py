@@ -55,6 +55,8 @@ def positive_seconds(text: str) -> float:
         value = math.nan
     if not (math.isfinite(value) and value > 0.0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    if value > 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than a run can take; it is at most 1e9 s")
     return value
 
 

@@ -92,10 +92,12 @@ def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
 
 
 def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> None:
-    """Clear the visible flag of colliding shapes; the importers do so only where there are others to show."""
-    for shape in shapes if asset.hide_collision_shapes else ():
+    """Clear or set the visible flag of colliding shapes; the importers clear it where there are others to show."""
+    visible = int(newton.ShapeFlags.VISIBLE)
+    for shape in shapes if asset.hide_collision_shapes or asset.force_show_colliders else ():
         if builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):
-            builder.shape_flags[shape] &= ~int(newton.ShapeFlags.VISIBLE)
+            builder.shape_flags[shape] &= ~visible
+            builder.shape_flags[shape] |= visible if asset.force_show_colliders else 0
 
 
 def _common_arguments(asset: Any) -> dict[str, Any]:

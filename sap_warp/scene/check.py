@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import newton
@@ -21,9 +22,29 @@ def check_result(build: SceneBuild) -> None:
 
     Inline parts were checked when they were read; files can hold anything.
     """
+    _check_freedom(build)
     _check_masses(build)
     _check_shapes(build)
     _check_joints(build)
+
+
+def _check_freedom(build: SceneBuild) -> None:
+    if build.builder.joint_dof_count or build.problems:
+        return
+    section = next((name for name in ("joints", "assets", "bodies") if getattr(build.scene, name)), None)
+    with build.at(*(() if section is None else (section,))):
+        advice = "give an asset 'floating: true', or " if section == "assets" else ""
+        raise Complaint(f"nothing can move: there are no joint degrees of freedom; {advice}add a joint that moves")
+
+
+def place_of(build: SceneBuild, text: str) -> Path:
+    """Where the first body or joint that ``text`` names in quotes stands in the scene; () for none."""
+    for label in re.findall(r"'([^']+)'", text):
+        for kind in ("body", "joint"):
+            labels = getattr(build.builder, f"{kind}_label")
+            if label in labels:
+                return _paths(build, kind).get(labels.index(label), ())
+    return ()
 
 
 def _check_masses(build: SceneBuild) -> None:

@@ -23,7 +23,7 @@ from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
 from .bodies import add_bodies
 from .build import SceneBuild
-from .check import check_result, note_changed_inertias
+from .check import check_result, note_changed_inertias, place_of
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
 from .errors import SapSceneError, SapUnsupportedSceneFeature, show
@@ -298,4 +298,5 @@ def _note_unsupported_model(build: SceneBuild, model: newton.Model) -> None:
         check_model(model)
     except UnsupportedModelError as error:
         for line in str(error).splitlines()[1:]:
-            build.note_unsupported((), "SolverSAP cannot simulate " + line.strip().removeprefix("- "))
+            what = line.strip().removeprefix("- ")
+            build.note_unsupported(place_of(build, what), "SolverSAP cannot simulate " + what)

@@ -114,7 +114,7 @@ class _Asset(ShapeFieldBlocks):
     hide_collision_shapes: Boolean = False
     """Hide all shapes that collide; they still do."""
     force_show_colliders: Boolean = False
-    """Show shapes that collide even on bodies that have others to show."""
+    """Show all shapes that collide; if not set, URDF and MJCF bodies that have visual shapes show only those."""
     load_visual_shapes: Boolean = True
     """Whether shapes that do not collide are loaded."""
 
@@ -125,6 +125,8 @@ class _Asset(ShapeFieldBlocks):
             block = getattr(self, name)
             if block is not None and block.is_site:
                 raise Complaint("a whole asset cannot be a site", (name, "is_site"))
+            if block is not None and block.is_visible is False and self.force_show_colliders:
+                raise Complaint("is_visible: false and force_show_colliders exclude each other", (name, "is_visible"))
 
 
 class UsdAsset(_Asset):

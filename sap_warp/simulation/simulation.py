@@ -56,8 +56,8 @@ class Simulation:
         ::
 
             sim = Simulation.from_scene("humanoid", num_worlds=64, threads=2)
-            q = sim.joint_q.numpy()  # (64, 28), shows every later step
-            sim.step(200)
+            sim.step(400)
+            q = sim.joint_q.numpy()  # (64, 28); on the CPU it shows every later step, too
             sim.reset(world_mask=q[:, 2] < 0.3)
 
     Steps are replayed from captured graphs that hold collision and solver. The state is advanced in place, so views

@@ -361,8 +361,8 @@ def test_a_scene_with_very_many_mistakes_shows_the_first_of_them():
         (boxes(simulation={"num_worlds": 2**20 + 1}), "simulation.num_worlds: found 1048577 worlds; at most 1048576 are possible"),
         (boxes(replicate={"num_worlds": 2**20 + 1}), "replicate.num_worlds: found 1048577 worlds; at most 1048576 are possible"),
         (boxes(simulation={"num_worlds": 2, "max_rigid_contact": 2**31 - 1}), "simulation.max_rigid_contact: found 2147483647 for each of 2 worlds; at most 2147483647 are possible"),
-        ({}, "cannot be built: The model has no joint degrees of freedom"),
-        (with_joint("fixed"), "cannot be built: The model has no joint degrees of freedom"),
+        ({}, "nothing can move: there are no joint degrees of freedom; add a joint that moves"),
+        (with_joint("fixed"), "joints: nothing can move: there are no joint degrees of freedom; add a joint that moves"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_explained(scene, message):

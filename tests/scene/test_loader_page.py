@@ -1,0 +1,102 @@
+"""What docs/loader.md shows works as shown."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import sap_warp
+from sap_warp.scene import worlds
+from sap_warp.scene.document import MAX_BYTES
+from sap_warp.scene.yaml_text import MAX_NESTING, MAX_NODES
+from tests.support.scene_files import boxes, load
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "loader.md").read_text(encoding="utf-8")
+ARM = """<robot name='arm'><link name='base'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0'
+iyz='0'/></inertial><collision><geometry><sphere radius='0.1'/></geometry></collision></link></robot>"""
+
+
+def blocks(kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with the small scene of the page as box.yaml."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "box.yaml").write_text(blocks("yaml")[0])
+    return tmp_path
+
+
+def test_the_small_scene_and_the_python_example_run(here):
+    scene = {}
+    exec(
+        blocks("python")[0]
+        .replace("num_worlds=16)  ", 'num_worlds=16, device="cpu")')
+        .replace("num_worlds=16)        #", 'num_worlds=16, device="cpu")  #'),
+        scene,
+    )
+    assert scene["sim"].step_count == 100 and scene["scene"].num_worlds == 16
+
+
+def test_the_asset_example_loads(here):
+    (here / "robots").mkdir()
+    (here / "robots" / "arm.urdf").write_text(ARM)
+    (here / "arm.yaml").write_text(blocks("yaml")[1].replace("floating: false", "floating: true"))
+    model = load(here / "arm.yaml").sap_model
+    assert model.shape_material_mu.numpy()[0] == np.float32(0.8) and model.body_q.numpy()[0, 2] == 0.5
+
+
+def test_the_edits_parse_and_the_copies_of_the_words_do(here):
+    edits = yaml.safe_load(blocks("yaml")[2])
+    scene = sap_warp.load_sap_scene_config({**boxes(), **edits})
+    assert len(scene.post_build) == 6
+
+
+def test_the_example_of_problems_is_what_such_a_scene_gives(here):
+    """The small scene with its three mistakes; lines are those of the file."""
+    text = (here / "box.yaml").read_text()
+    text = text.replace("hx: 0.5", "hx: -0.5").replace("child: box", "child: bx")
+    text += "post_build:\n  - {op: set_array, array: joint_q, rang: [0, 1], value: 0}\n"
+    (here / "box.yaml").write_text(text)
+    with pytest.raises(sap_warp.SapSceneError) as caught:
+        load("box.yaml")
+    shown = next(block for block in blocks("text") if "box.yaml" in block)
+    strip = re.compile(r"^box\.yaml:\d+: ", re.MULTILINE)
+    found = [line for line in str(caught.value).splitlines() if "nothing is selected" not in line]
+    assert strip.sub("", "\n".join(found)) == strip.sub("", shown.strip())
+    for line in found:
+        key = re.search(r"\.(\w+): ", line)[1]
+        assert key in text.splitlines()[int(re.match(r"box\.yaml:(\d+)", line)[1]) - 1]
+
+
+def test_limits_are_those_of_the_code():
+    assert (
+        f"{MAX_BYTES // 2**20} MB of text, {MAX_NODES:,} values, {MAX_NESTING} levels, 2^{worlds.MAX_WORLDS.bit_length() - 1} worlds"  # noqa: E501
+        in PAGE
+    )
+    with pytest.raises(sap_warp.SapSceneError, match="at most 1048576 are possible"):
+        load(boxes(), num_worlds=worlds.MAX_WORLDS + 1)
+
+
+def test_words_are_read_as_the_page_says():
+    from sap_warp.scene.yaml_text import resolve_plain
+
+    sentence = PAGE[PAGE.index("Words without quotes") :].split("\n\n")[0]
+    for word, value in re.findall(r"`(\w+)` is (\d+)", sentence):
+        assert resolve_plain(word) == int(value)
+    texts = re.search(r"((?:`[^`]+`(?:, | and )?)+) and dates are texts", sentence)[1]
+    assert all(resolve_plain(word) == word for word in re.findall(r"`([^`]+)`", texts))
+
+
+def test_problems_of_assets_and_bodies_come_together_and_before_those_of_edits(here):
+    scene = boxes(
+        assets=[{"type": "urdf", "source": "missing.urdf"}],
+        post_build=[{"op": "set_joint_q", "joint": "nobody", "value": 1.0}],
+    )
+    scene["bodies"][0]["shapes"].append({"type": "mesh", "source": "missing.obj"})
+    with pytest.raises(sap_warp.SapSceneError) as caught:
+        load(scene)
+    assert {problem.path[0] for problem in caught.value.problems} == {"assets", "bodies"}
