@@ -39,13 +39,12 @@ class SceneDocument:
         return None if self.file is None else self.file.resolve().parent
 
     def problem(self, path: Path, message: str) -> Problem:
-        """A problem at ``path``; the line is that of the nearest enclosing value that is in the file."""
+        """A problem at ``path``; the line is that of the nearest enclosing value, none if that is the whole file."""
         path = self.spell(path)
         return Problem(message, path, None if self.file is None else str(self.file), self._line(path))
 
     def _line(self, path: Path) -> int | None:
-        place = self._place
-        line = place.line if isinstance(place, Place) else place
+        place, line = self._place, None
         for part in path:
             parts = place.parts if isinstance(place, Place) else None
             if isinstance(parts, dict) and part in parts:

@@ -155,7 +155,10 @@ def load_scene(
         _check_switch("confine", confine)
     document = read_document(path_or_mapping)
     document.confined = confined_by_environment() if confine is None else confine
-    device = wp.get_device(device)
+    try:
+        device = wp.get_device(device)
+    except TypeError:
+        raise TypeError(f"device is {show(device)}; it must be a Warp device or the name of one.") from None
     scene = validate_document(document)
     build = SceneBuild(document, scene)
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1

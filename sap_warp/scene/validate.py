@@ -55,6 +55,8 @@ def _translate(entry: Any, document: SceneDocument) -> Problem:
         return document.problem(path, str(context["error"]))
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         path = (*path, context["discriminator"].strip("'"))
+    if kind in ("invalid_key", "string_unicode") and isinstance(entry.get("input"), str):
+        path = (*path, entry["input"])
     return document.problem(path, _explain(kind, context, entry))
 
 

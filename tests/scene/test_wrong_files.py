@@ -1,6 +1,7 @@
 """What is given as a scene and is none: other formats, pipes, devices, objects; and arguments of the wrong kind."""
 # ruff: noqa: E501 - texts of other formats and messages on one line
 
+import json
 import os
 import threading
 
@@ -16,9 +17,9 @@ from tests.support.scene_files import boxes, load, package, problem_of
 URDF = "<?xml version='1.0'?>\n<!-- a robot -->\n<robot name='r'><link name='a'/></robot>"
 
 
-def error_of(file):
+def error_of(file, **options):
     with pytest.raises(sap_warp.SapSceneError) as caught:
-        load(file)
+        load(file, **options)
     return str(caught.value).replace(str(file), "FILE")
 
 
@@ -45,7 +46,7 @@ def test_another_format_is_named_and_the_way_to_use_it(tmp_path, name, content, 
 def test_the_schema_of_scenes_is_no_scene(tmp_path, capsys):
     assert main(["schema"]) == 0
     (tmp_path / "scene.schema.json").write_text(capsys.readouterr().out)
-    assert error_of(tmp_path / "scene.schema.json") == "FILE:1: this is a JSON schema for editors, not a scene"
+    assert error_of(tmp_path / "scene.schema.json") == "FILE: this is a JSON schema for editors, not a scene"
 
 
 @pytest.fixture(params=["pipe", "device", "folder", "socket"])
@@ -132,6 +133,19 @@ def test_a_scene_is_a_path_or_a_mapping(source):
 def test_switches_are_booleans(name, value):
     with pytest.raises(TypeError, match=f"{name} is .*; it must be True or False"):
         load(boxes(), **{name: value})
+
+
+@pytest.mark.parametrize("device", [[], {}, 3.5, "cuda:99", "", object()])
+def test_a_device_is_one_that_there_is(device):
+    with pytest.raises((TypeError, ValueError), match=r"device is .*; it must be a Warp device|Invalid device"):
+        sap_warp.load_sap_scene(boxes(), device=device)
+
+
+def test_an_argument_that_is_too_large_has_no_line_of_the_file(tmp_path):
+    (tmp_path / "scene.json").write_text(json.dumps(boxes()))
+    assert error_of(tmp_path / "scene.json", num_worlds=2**21) == (
+        "FILE: found 2097152 worlds; at most 1048576 are possible"
+    )
 
 
 def test_counts_may_be_numpy_integers():
