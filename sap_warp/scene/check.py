@@ -77,7 +77,7 @@ def _check_shapes(build: SceneBuild) -> None:
                 mesh = builder.shape_source[shape]
                 reach = np.abs(mesh.vertices).max(axis=0, initial=0.0) * size if mesh is not None else size
                 _check_bound(reach, LENGTH, f"a vertex of shape {label!r}")
-            else:
+            elif builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):  # a marker may be a dot
                 _check_bound(size, SIZE, f"the size of shape {label!r}")
             _check_bound(builder.shape_transform[shape], LENGTH, f"the pose of shape {label!r}")
 

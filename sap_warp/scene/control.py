@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..model import SapControl, SapModel
+from ..model import SapControl, SapModel, check_time_step
 from .bounds import COORDINATE, DURATION, SPEED
 from .document import SceneDocument
 from .errors import Complaint
@@ -85,11 +85,14 @@ class ControlSequence:
 
     def apply(self, control: SapControl, dt: float) -> None:
         """Set the targets for the step that begins now, and move the clock by ``dt`` [s]; can be captured."""
+        dt = check_time_step(dt)
         self._hold(control)
         wp.launch(advance_time, dim=1, inputs=[dt], outputs=[self.time], device=self.time.device)
 
     def write(self, control: SapControl, time: float) -> None:
-        """Set the clock and the targets that are in force at ``time`` [s]."""
+        """Set the clock and the targets that are in force at ``time`` [s], which is not before the start."""
+        if not 0.0 <= time < np.inf:
+            raise ValueError(f"time is {time!r}; it must be a number of seconds from 0 on.")
         self.time.fill_(time)
         self._hold(control)
 
@@ -109,6 +112,8 @@ class ControlSequence:
         self._hold(SapControl(joint_target_pos=model.joint_target_q, joint_target_vel=model.joint_target_qd))
 
     def _hold(self, control: SapControl) -> None:
+        if any(getattr(control, name, None) is None for name in self.samples):
+            raise TypeError(f"control is {control!r}; it must be a SapControl with {' and '.join(self.samples)}.")
         for name, samples in self.samples.items():
             entries = self.entries[name]
             wp.launch(

@@ -19,7 +19,7 @@ MAX_NODES = 500_000
 """Most values in a scene, keys included, repeated anchors counted as often as they are used."""
 MAX_NESTING = 100
 """Deepest nesting of mappings and lists."""
-MAX_RETRY = 2**18
+MAX_RETRY = 2**16
 """Longest text that is read again for a better message by the parser that is written in Python [characters]."""
 
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}

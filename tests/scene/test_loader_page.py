@@ -1,5 +1,7 @@
 """What docs/loader.md shows works as shown."""
+# ruff: noqa: E501 - texts of other formats on one line
 
+import json
 import re
 from pathlib import Path
 
@@ -74,7 +76,7 @@ def test_the_example_of_problems_is_what_such_a_scene_gives(here):
 
 def test_limits_are_those_of_the_code():
     assert (
-        f"{MAX_BYTES // 2**20} MB of text, {MAX_NODES:,} values, {MAX_NESTING} levels, 2^{worlds.MAX_WORLDS.bit_length() - 1} worlds"  # noqa: E501
+        f"{MAX_BYTES // 2**20} MB of text, {MAX_NODES:,} values, {MAX_NESTING} levels, 2^{worlds.MAX_WORLDS.bit_length() - 1} worlds"
         in PAGE
     )
     with pytest.raises(sap_warp.SapSceneError, match="at most 1048576 are possible"):
@@ -100,3 +102,67 @@ def test_problems_of_assets_and_bodies_come_together_and_before_those_of_edits(h
     with pytest.raises(sap_warp.SapSceneError) as caught:
         load(scene)
     assert {problem.path[0] for problem in caught.value.problems} == {"assets", "bodies"}
+
+
+# Sentences about assets
+
+LINK = "<link name='{name}'>{inertial}<collision><geometry><box size='1 1 1'/></geometry></collision></link>"
+INERTIAL = "<inertial><mass value='3'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
+
+
+def robot(links, **options):
+    return {"assets": [{"type": "urdf", "source": f"<robot name='r'>{links}</robot>", "floating": True, **options}]}
+
+
+def test_density_acts_where_the_file_gives_no_mass():
+    bare = robot(LINK.format(name="a", inertial=""), cfg={"density": 7.0})
+    assert load(bare).sap_model.body_mass.numpy()[0] == pytest.approx(7.0)
+    given = robot(LINK.format(name="a", inertial=INERTIAL), cfg={"density": 7.0})
+    assert load(given).sap_model.body_mass.numpy()[0] == pytest.approx(3.0)
+
+
+def test_collision_can_be_taken_away_but_not_given():
+    visual = LINK.format(name="a", inertial=INERTIAL + "<visual><geometry><sphere radius='1'/></geometry></visual>")
+
+    def colliding(**cfg):
+        return [bool(flags & 2) for flags in load(robot(visual, cfg=cfg)).sap_model.shape_flags.numpy()[:2]]
+
+    assert sorted(colliding()) == [False, True]
+    assert colliding(has_shape_collision=False) == [False, False]
+    assert colliding(has_shape_collision=True) == colliding()
+
+
+def test_meshes_are_not_downloaded():
+    mesh = "<link name='a'><visual><geometry><mesh filename='{}'/></geometry></visual></link>"
+    for address in ("https://example.com/a.stl", "http://example.com/a.stl", "model://a/a.stl"):
+        with pytest.raises(sap_warp.SapSceneError, match="mesh files are missing"):
+            load(robot(mesh.format(address)))
+
+
+def test_damping_of_a_urdf_joint_is_viscous_and_no_drive():
+    joint = "<joint name='j' type='continuous'><parent link='a'/><child link='b'/><axis xyz='0 0 1'/><dynamics damping='0.5'/></joint>"
+    links = "".join(LINK.format(name=name, inertial=INERTIAL) for name in "ab")
+    model = load(robot(links + joint)).sap_model
+    assert model.joint_damping.numpy()[-1] == 0.5 and model.joint_target_kd.numpy()[-1] == 0.0
+
+
+def test_a_free_joint_starts_where_its_body_is():
+    scene = boxes()
+    scene["bodies"][0]["transform"] = {"p": [1, 2, 3]}
+    assert load(scene).sap_model.joint_q.numpy().tolist() == [1, 2, 3, 0, 0, 0, 1]
+
+
+def test_defaults_are_those_of_the_table():
+    loaded = load(boxes())
+    model = loaded.sap_model
+    assert loaded.dt == 0.003 and model.shape_gap.numpy()[0] == np.float32(0.005)
+    assert model.shape_material_ke.numpy()[0] == 1e6 and model.shape_material_tau.numpy()[0] < 0.0  # the solver's
+    assert sap_warp.SapOptions().contact_tau_d == 0.01 and loaded.max_rigid_contact >= 4
+
+
+def test_the_printed_schema_is_the_page(capsys):
+    from sap_warp.cli import main
+
+    assert main(["schema"]) == 0
+    page = Path(__file__).resolve().parents[2] / "docs" / "scene.schema.json"
+    assert json.loads(capsys.readouterr().out) == json.loads(page.read_text())
