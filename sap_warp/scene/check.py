@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -112,13 +113,11 @@ def _check_dof(builder: newton.ModelBuilder, dof: int, label: str) -> None:
 
 
 def _check_bound(values: Any, quantity: Quantity, what: str) -> None:
-    numbers = np.array([float(value) for value in values])
-    if not np.isfinite(numbers).all():
-        raise Complaint(f"{what} is not finite")
-    size = np.abs(numbers)
-    outside = (size > quantity.largest) | ((size > 0.0) & (size < quantity.smallest))
-    if outside.any():
-        raise Complaint(f"{what} has the entry {numbers[outside][0]:g}; {quantity.name} is {quantity.range}")
+    for number in map(float, values):  # few of them: NumPy would take longer
+        if not math.isfinite(number):
+            raise Complaint(f"{what} is not finite")
+        if abs(number) > quantity.largest or 0.0 < abs(number) < quantity.smallest:
+            raise Complaint(f"{what} has the entry {number:g}; {quantity.name} is {quantity.range}")
 
 
 def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
