@@ -14,7 +14,7 @@ BELOW = {
     "kernels": {"native"},
     "conventions": set(),
     "scene_files": set(),
-    "notes": set(),
+    "notes": {"scene_files"},
     "newton_view": set(),
     "model": {"newton_view", "kernels", "conventions"},
     "contacts": {"newton_view", "model"},

@@ -21,7 +21,7 @@ from .labels import add_prefix, tell_apart
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
-from .source_file import check_mesh, fence_of, resolve_source
+from .source_file import Fence, check_mesh, fence_of, resolve_source
 from .urdf import prepare_urdf
 from .xml_masses import check_masses
 
@@ -126,9 +126,8 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
             ("assets", i, "source"), f"the stage is {axis}-up; assets are expected to be z-up, check how it lies"
         )
     fence = fence_of(asset.source, source, build.document)
-    for layer in stage.GetUsedLayers():
-        if fence is not None and layer.realPath:
-            fence.check(Path(layer.realPath))
+    if fence is not None:
+        _check_stage(stage, fence)
     first = build.builder.joint_count
     build.builder.add_usd(
         os.fspath(source),
@@ -139,6 +138,21 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         root_path=asset.root_path,
     )
     fill_usd_joints(build, range(first, build.builder.joint_count), stage)
+
+
+def _check_stage(stage: Any, fence: Fence) -> None:
+    """Refuse layers and textures of a stage that are beyond ``fence``."""
+    for layer in stage.GetUsedLayers():
+        if layer.realPath:
+            fence.check(Path(layer.realPath))
+    for prim in stage.TraverseAll():
+        for attribute in prim.GetAttributes():
+            if attribute.GetTypeName() in ("asset", "asset[]") and (value := attribute.Get()):
+                for named in [value] if attribute.GetTypeName() == "asset" else value:
+                    if "://" in named.path:
+                        raise Complaint(f"the stage refers to {named.path}, which is not part of {fence.name}")
+                    if named.resolvedPath:
+                        fence.check(Path(named.resolvedPath.split("[")[0]))  # a file of a USDZ is in brackets
 
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:

@@ -44,7 +44,7 @@ def place_of(build: SceneBuild, text: str) -> Path:
         for kind in ("body", "joint"):
             labels = getattr(build.builder, f"{kind}_label")
             if label in labels:
-                return _paths(build, kind).get(labels.index(label), ())
+                return places_of(build, kind).get(labels.index(label), ())
     return ()
 
 

@@ -58,7 +58,7 @@ def names_of(data: Any, sections: type) -> Any:
             ):
                 return None
             found[section].append(SimpleNamespace(**names, joints=listed))
-    return SimpleNamespace(**found)
+    return SimpleNamespace(**found, simulation=SimpleNamespace(max_rigid_contact=None, solver={}))
 
 
 def tell_nearest(name: str, names: Iterable[str], what: str) -> str:

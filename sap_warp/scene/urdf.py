@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
@@ -43,7 +44,21 @@ def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = Non
     if missing:
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise Complaint(f"mesh files are missing: {shown}")
+    _find_textures(root, source, fence)
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _find_textures(root: ElementTree.Element, source: Path | str, fence: Fence | None) -> None:
+    """Make textures absolute paths; those that are missing or on the internet are left out with a warning."""
+    for material in root.iter("material"):
+        for texture in material.findall("texture"):
+            name = texture.get("filename", "")
+            path = _find_mesh(name, source.parent if isinstance(source, Path) else None)
+            if path is None:
+                material.remove(texture)
+                warnings.warn(f"the texture {name!r} is left out: there is no such file here", stacklevel=2)
+            else:
+                texture.set("filename", str(check_mesh(path, fence)))
 
 
 def _check_tree(root: ElementTree.Element) -> None:

@@ -160,6 +160,45 @@ def test_what_the_files_of_a_confined_scene_name_is_in_its_folder_too(folder, na
         load_sap_scene(file, device="cpu", confine=True)
 
 
+TEXTURED = """#usda 1.0
+(upAxis = "Z")
+def Xform "b" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) {
+    def Sphere "s" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {}
+    custom asset picture = @NAME@
+    custom asset[] pictures = [@NAME@]
+}
+"""
+
+
+def test_textures_of_a_confined_scene_are_in_its_folder(folder):
+    (folder.parent / "secret.png").write_bytes(b"png")
+    (folder / "own.png").write_bytes(b"png")
+    material = "<visual><geometry><sphere radius='1'/></geometry><material name='m'><texture filename='NAME'/></material></visual>"
+    files = {"a.usda": TEXTURED, "a.urdf": PLAIN_URDF.replace("</link>", material + "</link>")}
+    for file, text in files.items():
+        kind = {"a.usda": "usd", "a.urdf": "urdf"}[file]
+        scene = write_scene(folder, f"assets: [{{type: {kind}, source: {file}, floating: true}}]")
+        (folder / file).write_text(text.replace("NAME", "own.png"))
+        load_sap_scene(scene, device="cpu", confine=True)
+        (folder / file).write_text(text.replace("NAME", "../secret.png"))
+        load_sap_scene(scene, device="cpu")
+        with pytest.raises(SapSceneError, match=r"secret.png, which is not part of the folder of the scene"):
+            load_sap_scene(scene, device="cpu", confine=True)
+    (folder / "a.usda").write_text(TEXTURED.replace("NAME", "https://example.com/a.png"))
+    with pytest.raises(SapSceneError, match=r"https://example.com/a.png, which is not part of"):
+        load_sap_scene(
+            write_scene(folder, "assets: [{type: usd, source: a.usda, floating: true}]"), device="cpu", confine=True
+        )
+
+
+@pytest.mark.parametrize("name", ["https://example.com/a.png", "http://example.com/a.png", "missing.png"])
+def test_textures_of_a_urdf_are_not_downloaded(folder, name):
+    material = f"<visual><geometry><sphere radius='1'/></geometry><material name='m'><texture filename='{name}'/></material></visual>"
+    (folder / "a.urdf").write_text(PLAIN_URDF.replace("</link>", material + "</link>"))
+    with pytest.warns(UserWarning, match=f"the texture '{name}' is left out"):
+        load_sap_scene(write_scene(folder, urdf("a.urdf")), device="cpu")
+
+
 @pytest.mark.parametrize(
     "files",
     [
