@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+from ..scene_files import assets_folder
 from .errors import Path, Problem, SapSceneError, show
 from .file_kinds import describe_non_file, describe_other_file, is_json_schema
 from .yaml_text import MAX_NESTING, MAX_NODES, Place, read_long_integer, read_yaml
@@ -37,6 +38,12 @@ class SceneDocument:
     def directory(self) -> FilePath | None:
         """Where relative paths start; None for a scene that is not a file."""
         return None if self.file is None else self.file.resolve().parent
+
+    @property
+    def home(self) -> FilePath | None:
+        """Folder that the scene stays in if it is confined: its own, or that of all assets for a shipped scene."""
+        folder, shipped = self.directory, assets_folder().resolve()
+        return shipped if folder is not None and folder.is_relative_to(shipped) else folder
 
     def problem(self, path: Path, message: str) -> Problem:
         """A problem at ``path``; the line is that of the nearest enclosing value, none if that is the whole file."""

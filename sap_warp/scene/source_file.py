@@ -71,7 +71,7 @@ def resolve_source(source: Source, document: SceneDocument) -> Path:
     if directory is None:
         raise AssetSourceError(f"asset path {source.path!r}: a confined scene that is not a file has no files.")
     place = directory / source.path
-    if source.path.startswith("~") or not place.resolve().is_relative_to(directory):
+    if source.path.startswith("~") or not place.resolve().is_relative_to(document.home or directory):
         raise AssetSourceError(f"asset path {source.path!r} leads out of the folder of the scene, which is confined.")
     return resolve_local(str(place), None)
 
@@ -91,7 +91,7 @@ def fence_of(source: Source, file: Path | str, document: SceneDocument) -> Fence
     if source.package is not None and isinstance(file, Path):
         roots = [folder for folder in file.parents if folder.name in _SITE]
         return Fence(roots[0] if roots else file.parent, "its package")
-    return Fence(document.directory, "the folder of the scene, which is confined")
+    return Fence(document.home, "the folder of the scene, which is confined")
 
 
 def check_mesh(file: Path, fence: Fence | None) -> Path:

@@ -7,6 +7,7 @@ import pytest
 
 from sap_warp import SapSceneError, Simulation, load_sap_scene
 from sap_warp.cli import main
+from sap_warp.scene_files import find_scene_file
 
 URDF = """<robot name='r'><link name='a'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0'
 iyz='0'/></inertial><collision><geometry><mesh filename='{mesh}'/></geometry></collision></link></robot>"""
@@ -240,12 +241,21 @@ def test_a_confined_scene_takes_repositories_by_https_only(repository, address):
         load_sap_scene(source, device="cpu", confine=True)
 
 
+def test_a_shipped_scene_may_use_all_shipped_assets(monkeypatch):
+    """Its control sequence stands in a folder beside that of the scenes."""
+    file = find_scene_file("franka_pick_cube")
+    assert "source: ../control/" in file.read_text()
+    assert load_sap_scene(file, device="cpu", num_worlds=1, confine=True).control_sequence is not None
+
+
 def test_the_environment_and_the_command_line_confine(folder, monkeypatch, capsys):
     file = str(write_scene(folder, urdf("../robot.urdf")))
     assert main(["check", file]) == 0
     for command in (["check"], ["run", "--duration", "0.01"], ["explain"], ["bench", "--frames", "1", "--scene"]):
         assert main([*command, file, "--confine"]) in (1, 2)
         assert "leads out of the folder of the scene, which is confined" in capsys.readouterr().err
+    with pytest.raises(SapSceneError, match="confined"):
+        Simulation.from_scene(file, device="cpu", confine=True)
     monkeypatch.setenv("SAP_WARP_CONFINE", "1")
     assert main(["check", file]) == 1
     with pytest.raises(SapSceneError, match="confined"):
