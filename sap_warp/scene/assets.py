@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from .labels import add_prefix, tell_apart
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
+from .selectors import check_patterns
 from .source_file import Fence, check_mesh, fence_of, resolve_source
 from .urdf import prepare_urdf
 from .xml_masses import check_masses
@@ -128,6 +130,9 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
     fence = fence_of(asset.source, source, build.document)
     if fence is not None:
         _check_stage(stage, fence)
+    if asset.ignore_paths:
+        prims = [str(prim.GetPath()) for prim in stage.TraverseAll()]
+        check_patterns(build, ("assets", i, "ignore_paths"), asset.ignore_paths, prims, "prims")
     first = build.builder.joint_count
     build.builder.add_usd(
         os.fspath(source),
@@ -172,6 +177,10 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
 
 def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
     fence = fence_of(asset.source, source, build.document)
+    text = source if isinstance(source, str) else source.read_text(encoding="utf-8", errors="replace")
+    if asset.ignore_names and "<include" not in text:  # names of included files are not known here
+        names = re.findall(r"""\sname\s*=\s*["']([^"']+)["']""", text)
+        check_patterns(build, ("assets", i, "ignore_names"), asset.ignore_names, names, "names")
 
     def resolve(folder: str | None, name: str) -> str:
         if folder is None and not Path(name).is_absolute():

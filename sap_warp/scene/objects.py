@@ -19,6 +19,7 @@ from .values import (
     Integer,
     LongText,
     Numbers,
+    Pattern,
     Pose,
     PositiveInteger,
     Scale,
@@ -135,7 +136,7 @@ class UsdAsset(_Asset):
     type: Literal["usd"]
     skip_mesh_approximation: Boolean = False
     """Keep meshes as they are, whatever approximation the file asks for."""
-    ignore_paths: list[Text] = Field(default_factory=list)
+    ignore_paths: list[Pattern] = Field(default_factory=list)
     """Patterns of prim paths that are not loaded."""
     root_path: Text = "/"
     """Prim below which things are loaded."""
@@ -163,7 +164,7 @@ class MjcfAsset(_Asset):
     """Let visual shapes collide, in place of the collision shapes."""
     ignore_inertial_definitions: Boolean = False
     """Compute mass and inertia from the shapes."""
-    ignore_names: list[Text] = Field(default_factory=list)
+    ignore_names: list[Pattern] = Field(default_factory=list)
     """Patterns of names of bodies and geoms that are not loaded."""
     parse_sites: Boolean = True
     """Whether sites are loaded."""

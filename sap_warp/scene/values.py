@@ -113,6 +113,14 @@ def _read_long_text(value: Any) -> str:
     return _read_text(value, allowed="\n\r\t")
 
 
+def _read_pattern(value: Any) -> str:
+    try:
+        re.compile(_read_text(value))
+    except (re.error, OverflowError) as error:
+        raise Complaint(f"{value!r} is not a regular expression: {error}") from None
+    return value
+
+
 def _read_list(value: Any, what: str, length: int | None = None) -> list[Any]:
     if not isinstance(value, list) or (length is not None and len(value) != length):
         found = f"a list of {len(value)}" if isinstance(value, list) else show(value)
@@ -386,6 +394,7 @@ Integer = typed(int, _read_integer, {"type": "integer"})
 PositiveInteger = typed(int, _read_positive_integer, {"type": "integer", "minimum": 1})
 Boolean = typed(bool, _read_boolean, {"type": "boolean"})
 Text = typed(str, _read_text, {"type": "string", "minLength": 1})
+Pattern = typed(str, _read_pattern, {"type": "string", "minLength": 1, "format": "regex"})
 LongText = typed(str, _read_long_text, {"type": "string", "minLength": 1})
 Numbers = typed(list, _read_numbers, {"type": "array", "items": NUMBER_SCHEMA})
 Scale = typed(tuple, _read_scale, {"anyOf": [NUMBER_SCHEMA, VEC3_SCHEMA]})

@@ -1,4 +1,4 @@
-"""Several copies of one robot are told apart by their labels."""
+"""Labels of assets: several copies of one robot are told apart, and what is left out by name is there."""
 # ruff: noqa: E501 - texts of other formats and messages on one line
 
 import numpy as np
@@ -61,3 +61,23 @@ def test_prefixes_that_do_not_tell_robots_apart_are_refused():
     assert [line.split(" has ")[0] for line in lines] == ["scene: assets[0]:", "scene: assets[1]:"]
     assert lines[1].endswith("which assets[0] has too; give it another label_prefix")
     load(arms({"label_prefix": "a"}, {"label_prefix": "b"}))
+
+
+MJCF = "<mujoco><worldbody><body name='box'><freejoint name='root'/><geom name='skin' size='1'/></body></worldbody></mujoco>"
+USD = """#usda 1.0
+(upAxis = "Z")
+def Xform "b" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) {
+    def Sphere "s" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {}
+    def Sphere "t" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {}
+}
+"""
+
+
+def test_patterns_of_what_is_left_out_match_something(tmp_path):
+    (tmp_path / "b.usda").write_text(USD)
+    usd = {"type": "usd", "source": str(tmp_path / "b.usda"), "floating": True}
+    assert load({"assets": [{**usd, "ignore_paths": ["/b/t"]}]}).sap_model.shape_count == 2
+    for key, asset, good in (("ignore_paths", usd, "/b/t"), ("ignore_names", {"type": "mjcf", "source": MJCF}, "skin")):
+        for pattern, message in (("knee", "'knee' matches nothing; "), ("(", "'(' is not a regular expression: ")):
+            line = problem_of({"assets": [{**asset, key: [good, pattern]}]})
+            assert line.startswith(f"assets[0].{key}[1]: {message}")
