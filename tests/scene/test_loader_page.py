@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import sap_warp
-from sap_warp.scene import worlds
+from sap_warp.scene import size
 from sap_warp.scene.document import MAX_BYTES
 from sap_warp.scene.yaml_text import MAX_NESTING, MAX_NODES
 from tests.support.scene_files import boxes, load
@@ -76,11 +76,11 @@ def test_the_example_of_problems_is_what_such_a_scene_gives(here):
 
 def test_limits_are_those_of_the_code():
     assert (
-        f"{MAX_BYTES // 2**20} MB of text, {MAX_NODES:,} values, {MAX_NESTING} levels, 2^{worlds.MAX_WORLDS.bit_length() - 1} worlds"
+        f"{MAX_BYTES // 2**20} MB of text, {MAX_NODES:,} values, {MAX_NESTING} levels, 2^{size.MAX_WORLDS.bit_length() - 1} worlds"
         in PAGE
     )
     with pytest.raises(sap_warp.SapSceneError, match="at most 1048576 are possible"):
-        load(boxes(), num_worlds=worlds.MAX_WORLDS + 1)
+        load(boxes(), num_worlds=size.MAX_WORLDS + 1)
 
 
 def test_words_are_read_as_the_page_says():
