@@ -1,5 +1,6 @@
 """`Simulation`: a model with everything it needs to advance, as one object."""
 
+from .health import WorldFailedError
 from .simulation import ControlSequence, Simulation
 from .split import ThreadsError
 from .statistics import Distribution, StepStatistics
@@ -12,5 +13,6 @@ __all__ = [
     "Simulation",
     "StepStatistics",
     "ThreadsError",
+    "WorldFailedError",
     "WorldView",
 ]

@@ -17,7 +17,8 @@ import warp as wp
 from ..kernels.types import normalize_precision
 from ..model import SapControl, SapModel, SapState, check_time_step
 from ..scene_files import find_scene_file
-from ..solver import SolverSAP, SolveStatus
+from ..solver import SolverSAP
+from .health import FAILED_FROM, Health
 from .kernels import assign_worlds
 from .memory import count_bytes
 from .shards import Shard, Team, plan_shares, slice_buffers
@@ -98,6 +99,7 @@ class Simulation:
         control: SapControl | None = None,
         control_sequence: ControlSequence | None = None,
         statistics: bool = True,
+        strict: bool = False,
         pipeline_options: Mapping[str, Any] | None = None,
         name: str = "",
         **solver_options: Any,
@@ -116,6 +118,8 @@ class Simulation:
             control: Inputs to start with; None takes the model's. It is copied.
             control_sequence: Writes the inputs at its own pace.
             statistics: Whether steps are counted, which costs one small kernel.
+            strict: Whether a result that cannot be right is an error instead of a warning, once for each kind: worlds
+                that could not take a step. It is raised after the step on the CPU, on CUDA when something is read.
             pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
             name: Shown by `repr` and in reports.
             **solver_options: Options of `SolverSAP`, for example ``contact_preset_variant``.
@@ -145,7 +149,8 @@ class Simulation:
         else:
             self.shards = tuple(self._make_shard(bounds, *options) for bounds in plan)
         self._team = Team(self.shards)
-        self.statistics = StepStatistics([shard.counter for shard in self.shards])
+        self._health = Health(self.shards, strict)
+        self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
         self._callbacks: list[_Callback] = []
@@ -175,7 +180,7 @@ class Simulation:
             device: Warp device; None is Warp's default.
             dt: Time step [s]; None takes the scene's.
             threads: See the constructor.
-            strict: Whether features of a scene file that are not supported are an error.
+            strict: Whether features of a scene file that are not supported are an error; and see the constructor.
             precision: See the constructor.
             max_rigid_contact: Contacts that one world can hold; None takes the scene's.
             statistics: See the constructor.
@@ -190,7 +195,8 @@ class Simulation:
         source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
         loaded = load_sap_scene(source, device=device, num_worlds=num_worlds, strict=strict)
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
-        return cls.from_loaded(loaded, dt=dt, max_rigid_contact=max_rigid_contact, **common, **solver_options)
+        common |= {"strict": strict, "max_rigid_contact": max_rigid_contact}
+        return cls.from_loaded(loaded, dt=dt, **common, **solver_options)
 
     @classmethod
     def from_loaded(
@@ -308,6 +314,7 @@ class Simulation:
             self._steps += chunk
             if self._callbacks:
                 self._run_callbacks()
+        self._health.after_step()
 
     def synchronize(self) -> None:
         """Wait until all steps are done."""
@@ -377,12 +384,13 @@ class Simulation:
     @property
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world in the last step."""
+        self._health.look()
         return np.concatenate([shard.solver.status for shard in self.shards])
 
     @property
     def diverged(self) -> np.ndarray:
         """Which worlds could not take the last step and kept their state, shape (worlds,)."""
-        return np.isin(self.status, [SolveStatus.DIVERGED, SolveStatus.FREE_MOTION_FAILED])
+        return self.status >= FAILED_FROM
 
     @property
     def iterations(self) -> np.ndarray:
@@ -472,17 +480,20 @@ class Simulation:
     def _make_views(self) -> None:
         state: Any = self.state
         control: Any = self.control
-        coord, dof, body = self._starts["coord"], self._starts["dof"], self._starts["body"]
-        self.joint_q = WorldView("joint_q", state.joint_q, coord)
-        self.joint_qd = WorldView("joint_qd", state.joint_qd, dof)
-        self.body_q = WorldView("body_q", state.body_q, body)
-        self.body_qd = WorldView("body_qd", state.body_qd, body)
-        self.body_f = WorldView("body_f", state.body_f, body)
-        self.joint_f = WorldView("joint_f", control.joint_f, dof)
-        self.joint_target_q = WorldView("joint_target_q", control.joint_target_pos, coord)
-        self.joint_target_qd = WorldView("joint_target_qd", control.joint_target_vel, dof)
-        self.joint_act = WorldView("joint_act", control.joint_act, dof)
-        self.gravity = WorldView("gravity", self.model.gravity, np.arange(self.world_count + 1))
+        sources = {
+            "joint_q": (state.joint_q, "coord"),
+            "joint_qd": (state.joint_qd, "dof"),
+            "body_q": (state.body_q, "body"),
+            "body_qd": (state.body_qd, "body"),
+            "body_f": (state.body_f, "body"),
+            "joint_f": (control.joint_f, "dof"),
+            "joint_target_q": (control.joint_target_pos, "coord"),
+            "joint_target_qd": (control.joint_target_vel, "dof"),
+            "joint_act": (control.joint_act, "dof"),
+            "gravity": (self.model.gravity, "world"),
+        }
+        for name, (array, kind) in sources.items():
+            setattr(self, name, WorldView(name, array, self._starts[kind], self._health.look))
 
     # Details.
 
@@ -568,14 +579,14 @@ def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:
     """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
     if (model.body_world.numpy() < 0).all():
         counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count}
-        return {name: np.array([0, count]) for name, count in counts.items()}
+        return {name: np.array([0, count]) for name, count in (counts | {"world": 1}).items()}
     last = int(model.world_count) + 1
     arrays = {
         "coord": model.joint_coord_world_start,
         "dof": model.joint_dof_world_start,
         "body": model.body_world_start,
     }
-    return {name: array.numpy()[:last].copy() for name, array in arrays.items()}
+    return {name: array.numpy()[:last].copy() for name, array in arrays.items()} | {"world": np.arange(last)}
 
 
 def _check_count(name: str, value: Any, least: int) -> int:

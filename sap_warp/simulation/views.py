@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,16 @@ class WorldView:
     use it after every step. On CUDA `numpy` has to copy; `torch` and DLPack do not.
     """
 
-    def __init__(self, name: str, array: wp.array, starts: np.ndarray):
+    def __init__(self, name: str, array: wp.array, starts: np.ndarray, on_read: Callable[[], None] = lambda: None):
         """View ``array``.
 
         Args:
             name: For messages.
             array: Flat, one entry per coordinate, dof, body or world.
             starts: First entry of each world, and behind the last one, shape (worlds + 1,).
+            on_read: Called when the host reads values.
         """
-        self.name = name
+        self.name, self._on_read = name, on_read
         self.array: wp.array = array[int(starts[0]) : int(starts[-1])]
         """All worlds one after another, on the device."""
         self.offsets: np.ndarray = np.asarray(starts - starts[0])
@@ -66,11 +68,11 @@ class WorldView:
         Raises:
             HeterogeneousWorldsError: Worlds have different sizes.
         """
-        return _as_numpy(self.warp())
+        return self._read(self.warp())
 
     def flat(self) -> np.ndarray:
         """NumPy array of all worlds one after another; the same rules as for `numpy`."""
-        return _as_numpy(self.array)
+        return self._read(self.array)
 
     def world(self, index: int) -> np.ndarray:
         """NumPy array of one world; the same rules as for `numpy`."""
@@ -103,6 +105,13 @@ class WorldView:
             raise ValueError(f"{self.name} takes an array of shape {wanted}; got {given.shape}.")
         self.array.assign(full.astype(target.dtype))
 
+    def _read(self, array: wp.array) -> np.ndarray:
+        values = array.numpy()
+        if not array.device.is_cpu:
+            values.flags.writeable = False
+        self._on_read()
+        return values
+
     def __dlpack__(self, **options: Any) -> Any:
         return self.warp().__dlpack__(**options)
 
@@ -117,10 +126,3 @@ class WorldView:
         shape = f"{self.world_count} x {sizes[0]}" if self.is_uniform else f"{self.world_count} x {sizes.min()}..."
         kind = wp.types.type_repr(self.array.dtype)
         return f"<WorldView {self.name}: {shape} {kind} on {self.array.device}>"
-
-
-def _as_numpy(array: wp.array) -> np.ndarray:
-    values = array.numpy()
-    if not array.device.is_cpu:
-        values.flags.writeable = False
-    return values
