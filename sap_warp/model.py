@@ -292,7 +292,7 @@ def check_array(
         raise ValueError(f"{label} requires gradients; the SAP solver does not support gradient states.")
 
 
-def check_time_step(dt: Any) -> float:
+def check_time_step(dt: Any, name: str = "dt") -> float:
     """Return a time step [s] as a float.
 
     Raises:
@@ -300,11 +300,22 @@ def check_time_step(dt: Any) -> float:
         ValueError: It is not positive, or not finite.
     """
     if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
-        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
+        raise TypeError(f"{name} is {dt!r}; it must be a number of seconds.")
     value = float(dt)
     if not math.isfinite(value) or value <= 0.0:
-        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
+        raise ValueError(f"{name} is {value!r}; it must be a positive, finite number of seconds.")
     return value
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """Return a whole number of at least ``least`` as an int.
+
+    Raises:
+        ValueError: It is anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    return int(value)
 
 
 def _ensure_tau(model: newton.Model) -> None:
@@ -321,9 +332,8 @@ def _ensure_tau(model: newton.Model) -> None:
 
 
 def _transforms_to_fp64(poses: wp.array) -> wp.array:
-    """Double-precision copy of poses, with rotations normalized to fp64 round-off."""
+    """Double-precision copy of poses."""
     values = poses.numpy().astype(np.float64).reshape(-1, 7)
-    values[:, 3:] /= np.linalg.norm(values[:, 3:], axis=1, keepdims=True)
     return wp.array(values, dtype=wp.transformd, device=poses.device)
 
 

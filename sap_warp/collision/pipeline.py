@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from ..contacts import SapContacts, newton_contacts_of
+from ..kernels.capture import launches
 from ..model import SapModel, check_array
 from .capacity import sap_estimate_rigid_contact_max
 from .ground_ranges import GroundRanges
@@ -153,6 +154,7 @@ class SapCollisionPipeline:
         self._overflow.prepare(buffer)
         return SapContacts(buffer)
 
+    @launches
     def collide(
         self, state: CollisionStateLike, contacts: SapContacts | newton.Contacts, *, dt: float | None = None
     ) -> None:

@@ -1,7 +1,8 @@
 """`Simulation`: a model with everything it needs to advance, as one object."""
 
 from .health import WorldFailedError
-from .simulation import ControlSequence, Simulation
+from .schedule import ControlSequence
+from .simulation import Simulation
 from .split import ThreadsError
 from .statistics import Distribution, StepStatistics
 from .views import HeterogeneousWorldsError, WorldView

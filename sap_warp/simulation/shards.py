@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from itertools import pairwise
@@ -16,6 +19,7 @@ import numpy as np
 import warp as wp
 
 from ..collision import SapCollisionPipeline
+from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
 from ..model import SapControl, SapModel, SapState
 from ..solver import SolverSAP
@@ -66,16 +70,20 @@ class Shard:
     def capture(self, dt: float) -> None:
         """Compile what is not in the kernel cache and record the graphs; the state comes out as it went in."""
         self.dt = dt
-        kept = self._memory()
-        saved = [wp.clone(array) for array in kept]
-        run = Run(self, dt)
-        self._compile()
-        run.launch(2)  # whatever is made on first use must exist before the capture
-        self.solver.reset(self.state)
-        self.pipeline.clear_statistics()
-        for target, source in zip(kept, saved, strict=True):
-            wp.copy(target, source)
-        run.capture()
+        with preparing():
+            run = Run(self, dt)
+            kept = self._memory()
+            saved = [wp.clone(array) for array in kept]
+            self._compile()
+            with capturing():
+                try:
+                    run.launch(2)  # whatever is made on first use must exist before the capture
+                    self.solver.reset(self.state)
+                finally:
+                    self.pipeline.clear_statistics()
+                    for target, source in zip(kept, saved, strict=True):
+                        wp.copy(target, source)
+                run.capture()
         self.run = run
 
     def count(self, contacts: Any, worlds: WorldRange) -> None:
@@ -114,7 +122,7 @@ class Shard:
         counter, clock = self.counter, self.solver.boundary
         arrays = [getattr(self.state, f.name) for f in fields(self.state)]
         counts = [counter.iterations, counter.trials, counter.totals, counter.maxima, clock.time, clock.frame]
-        return [array for array in arrays if isinstance(array, wp.array)] + counts
+        return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *self.solver.outcome.values()]
 
 
 def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
@@ -138,36 +146,77 @@ def slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
     return type(buffers)(**{n: v[bounds[n]] if isinstance(v, wp.array) else v for n, v in values.items()})
 
 
-class Team:
-    """Runs one function on every shard: the calling thread takes the first one, a helper each of the others.
+_teams: weakref.WeakSet[Team] = weakref.WeakSet()
 
-    Warp's launches and replays release Python's lock, so the threads really run beside each other.
+
+class Team:
+    """Lets every shard take the same steps: the calling thread takes the first one, a helper each of the others.
+
+    Warp's replays release Python's lock, so the threads really run beside each other.
     """
 
     def __init__(self, shards: Sequence[Shard]):
         """Start the helpers."""
-        self._shards = list(shards)
-        helpers = len(shards) - 1
-        self._helpers = ThreadPoolExecutor(helpers, "sap-warp-shard") if helpers else None
+        self._first, *self._others = shards
+        self.busy = self.torn = False
+        self._start()
+        _teams.add(self)
 
-    def run(self, function: Callable[[Shard], None]) -> None:
-        """Call ``function`` for all shards and wait for all of them; the first exception is raised then."""
-        first, *others = self._shards
-        if not others:  # most often; a few microseconds less than waiting for nobody
-            function(first)
+    def _start(self) -> None:
+        """Start the helpers, in a forked process again: other threads do not come along."""
+        self.lock = threading.RLock()
+        """Whoever uses one simulation from several threads waits here."""
+        self.torn = self.torn or self.busy
+        """Whether shards are at different steps; a step that was under way in another thread at a fork is lost."""
+        self.busy = False
+        """Whether steps are being taken."""
+        self._waiting: list[Future[None]] = []
+        self._helpers = ThreadPoolExecutor(len(self._others), "sap-warp-shard") if self._others else None
+
+    def run(self, steps: int) -> None:
+        """Let all shards take ``steps`` steps and wait for them; the first exception is raised then."""
+        if not self._others:  # most often; a few microseconds less than waiting for nobody
+            self._first.run.replay(steps)  # type: ignore[union-attr]
             return
         if self._helpers is None:
             raise RuntimeError("The simulation is closed.")
-        waiting = [self._helpers.submit(function, shard) for shard in others]
-        try:
-            function(first)
-        finally:
-            wait(waiting)
-        for future in waiting:
+        self._waiting = [self._helpers.submit(shard.run.replay, steps) for shard in self._others]  # type: ignore[union-attr]
+        self._first.run.replay(steps)  # type: ignore[union-attr]
+        wait(self._waiting)
+        for future in self._waiting:
             future.result()
+
+    def settle(self, start: int, steps: int) -> int:
+        """After `run` was interrupted: bring all shards to the same step, the first that all can have.
+
+        Returns:
+            How many of the steps are taken.
+        """
+        self.torn = True
+        shards = [self._first, *self._others]
+        runs = [shard.run for shard in shards if shard.run is not None]
+        for run in runs:
+            run.stopped = True
+        while not all(future.done() for future in self._waiting):
+            with suppress(KeyboardInterrupt):  # helpers end within a step; until then nothing can be put in order
+                wait(self._waiting)
+        taken = [run.settle(start, steps) for run in runs]
+        for run, count in zip(runs, taken, strict=True):
+            run.replay(max(taken) - count)
+        self.torn = False
+        return max(taken)
 
     def close(self) -> None:
         """Stop the helpers."""
         if self._helpers is not None:
             self._helpers.shutdown()
             self._helpers = None
+
+
+def _start_after_fork() -> None:
+    for team in _teams:
+        team._start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_after_fork)

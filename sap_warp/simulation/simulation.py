@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.capture import launches
 from ..kernels.types import normalize_precision
-from ..model import SapControl, SapModel, SapState, check_time_step
+from ..model import SapControl, SapModel, SapState, check_count, check_time_step
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP
 from .health import FAILED_FROM, Health
 from .kernels import assign_worlds
 from .memory import count_bytes
+from .schedule import ControlSequence, Schedule
 from .shards import Shard, Team, plan_shares, slice_buffers
 from .split import WorldShare
 from .statistics import StepStatistics
 from .views import WorldView
-
-_TIME_SLACK = 1.0e-6
-"""Fraction of a step or sample by which a time that is a product of steps may miss a sample's beginning."""
-
-
-class ControlSequence(Protocol):
-    """Inputs that change with time and are held in between, such as a recorded motion."""
-
-    dt: float
-    """Time for which a sample is held [s]."""
-
-    def write(self, control: SapControl, time: float) -> None:
-        """Set the inputs of all worlds for the steps that start at ``time`` [s]."""
-
-
-@dataclass(eq=False)
-class _Callback:
-    function: Callable[[Simulation], None]
-    every: int
 
 
 class Simulation:
@@ -132,15 +114,14 @@ class Simulation:
         self.name = name
         self._dt = check_time_step(dt)
         self.precision = normalize_precision(precision, "precision")
-        self.threads = _check_count("threads", threads, 1)
+        self.threads = check_count("threads", threads, 1)
         if max_rigid_contact is not None:
             solver_options["max_rigid_contact"] = max_rigid_contact
         self.preset: str = solver_options.get("contact_preset_variant", "approx32")
         """What the solver's options started from."""
         self.state = self._make_state(state)
         self.control = self._make_control(control)
-        self._sequence = control_sequence
-        self._sample_written: int | None = None
+        self._schedule = Schedule(control_sequence)
         self._starts = _world_starts(self.model)
         plan = plan_shares(self.model, self.threads)
         options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
@@ -153,8 +134,7 @@ class Simulation:
         self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
-        self._callbacks: list[_Callback] = []
-        self._closed = False
+        self._ready = self._closed = False
         self._make_views()
 
     @classmethod
@@ -273,9 +253,11 @@ class Simulation:
 
     @dt.setter
     def dt(self, value: float) -> None:
-        self._time0, self._steps0 = self.time, self._steps
-        self._dt = check_time_step(value)
-        self._forget_graphs()
+        value = check_time_step(value)
+        with self._team.lock:
+            self._time0, self._steps0 = self.time, self._steps
+            self._dt = value
+            self._forget_graphs()
 
     _time0, _steps0 = 0.0, 0
 
@@ -291,30 +273,63 @@ class Simulation:
 
     def prepare(self) -> None:
         """Compile what is not in the kernel cache and capture the graphs; a step does it when it is needed."""
-        if self._closed:
-            raise RuntimeError("The simulation is closed.")
-        for shard in self.shards:  # one after another: capturing and compiling are not made for threads
-            if shard.run is None:
-                shard.capture(self._dt)
+        with self._team.lock:
+            if self._closed:
+                raise RuntimeError("The simulation is closed.")
+            if self._team.torn:
+                raise RuntimeError(
+                    "An interruption left the worlds at different steps. Call reset() to start all of them again."
+                )
+            for shard in self.shards:
+                if shard.run is None:
+                    shard.capture(self._dt)
+            self._ready = True
 
     def step(self, n: int = 1) -> None:
         """Advance all worlds by ``n`` steps; on CUDA this does not wait for the device.
 
         Callbacks run between steps. A world that diverges keeps its last good state and leaves the others alone; see
-        `status`.
+        `status`. An exception that comes in between, Ctrl-C for example, leaves all worlds at the same step, some steps
+        back, and `step_count` says which.
+
+        Raises:
+            RuntimeError: It was called by a callback, or the simulation is closed.
         """
         if type(n) is not int or n < 0:
-            _check_count("n", n, 0)
-        self.prepare()
-        end = self._steps + n
-        while self._steps < end:
-            self._write_sequence()
-            chunk = self._steps_to_next_event(end)
-            self._team.run(lambda shard, chunk=chunk: shard.run.replay(chunk))  # type: ignore[misc]
-            self._steps += chunk
-            if self._callbacks:
-                self._run_callbacks()
+            n = check_count("n", n, 0)
+        with self._team.lock:
+            if self._team.busy:
+                raise RuntimeError("step() was called by a callback of step().")
+            try:
+                self._team.busy = True
+                while True:
+                    if not self._ready:
+                        self.prepare()
+                    if n <= 0:
+                        break
+                    n -= self._advance(n)
+            finally:
+                self._team.busy = False
         self._health.after_step()
+
+    def _advance(self, most: int) -> int:
+        """Take steps up to the next event, and let it happen; returns how many."""
+        schedule, start = self._schedule, self._steps
+        count = schedule.begin(self, most) if schedule.active else most
+        try:
+            self._team.run(count)
+            self._steps = start + count
+        except BaseException as error:
+            self._ready = False
+            try:
+                self._steps = start + self._team.settle(start, count)
+                self._ready = True
+            except Exception as reason:
+                error.add_note(f"The worlds are at different steps; call reset() to start again. {reason}")
+            raise
+        if schedule.active:
+            schedule.call(self)
+        return count
 
     def synchronize(self) -> None:
         """Wait until all steps are done."""
@@ -323,17 +338,13 @@ class Simulation:
     def add_callback(self, function: Callable[[Simulation], None], every: int = 1) -> Callable[[], None]:
         """Call ``function(sim)`` whenever `step_count` is a multiple of ``every``, after the step.
 
+        It may change views, ``dt`` and the model, reset worlds, add and take away callbacks; what it raises ends
+        `step`. It may not call `step`.
+
         Returns:
             A function that takes the callback away again.
         """
-        callback = _Callback(function, _check_count("every", every, 1))
-        self._callbacks.append(callback)
-
-        def remove() -> None:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
-        return remove
+        return self._schedule.add(function, every)
 
     # Change.
 
@@ -347,21 +358,25 @@ class Simulation:
                 rows of chosen worlds are read. Body poses follow.
             joint_qd: Velocities to start from, likewise.
         """
-        mask = None if world_mask is None else self._as_mask(world_mask)
+        with self._team.lock:
+            self._reset(None if world_mask is None else self._as_mask(world_mask), joint_q, joint_qd)
+
+    @launches
+    def _reset(self, mask: wp.array | None, joint_q: Any, joint_qd: Any) -> None:
         for shard in self.shards:
-            shard.solver.reset(shard.state, None if mask is None else self._part_of_mask(mask, shard))
+            part = None if mask is None else self._part_of_mask(mask, shard)
+            shard.solver.reset(shard.state, part, control=shard.control)
         if joint_q is not None or joint_qd is not None:
-            chosen = self._as_mask(np.ones(self.world_count, bool)) if mask is None else mask
-            self._place(chosen, joint_q, joint_qd)
+            self._place(self._all_worlds() if mask is None else mask, joint_q, joint_qd)
         if mask is None:
             self._steps = self._steps0 = 0
-            self._time0 = 0.0
-            self._sample_written = None
+            self._time0, self._team.torn = 0.0, False
+            self._schedule.restart()
 
     def update_bodies(self, world_mask: Any = None) -> None:
         """Make body poses and twists follow joint positions and velocities that were changed through the views."""
-        given = np.ones(self.world_count, bool) if world_mask is None else world_mask
-        self._update_bodies(self._as_mask(given))
+        with self._team.lock:
+            self._update_bodies(self._all_worlds() if world_mask is None else self._as_mask(world_mask))
 
     def clear_forces(self) -> None:
         """Set the external wrenches to zero."""
@@ -410,7 +425,7 @@ class Simulation:
 
     def close(self) -> None:
         """Stop the threads; the views stay readable. Nothing happens the second time."""
-        self._closed = True
+        self._closed, self._ready = True, False
         self._team.close()
 
     def __enter__(self) -> Simulation:
@@ -506,36 +521,9 @@ class Simulation:
         return getattr(self.shards[0], name)
 
     def _forget_graphs(self) -> None:
+        self._ready = False
         for shard in self.shards:
             shard.run = None
-
-    def _run_callbacks(self) -> None:
-        for callback in list(self._callbacks):
-            if self._steps % callback.every == 0:
-                callback.function(self)
-
-    def _steps_to_next_event(self, end: int) -> int:
-        if not self._callbacks and self._sequence is None:
-            return end - self._steps
-        periods = [callback.every for callback in self._callbacks]
-        counts = [end - self._steps, *(period - self._steps % period for period in periods)]
-        if self._sequence is not None:
-            next_sample = (self._sample_index(self._sequence.dt) + 1) * self._sequence.dt
-            counts.append(max(1, math.ceil((next_sample - self.time) / self._dt - _TIME_SLACK)))
-        return min(counts)
-
-    def _sample_index(self, sample_dt: float) -> int:
-        """Sample of the sequence that is in force at the step that begins now."""
-        return math.floor(self.time / sample_dt + _TIME_SLACK)
-
-    def _write_sequence(self) -> None:
-        """Let the sequence set the inputs when a new sample begins; in between they are the user's to change."""
-        if self._sequence is None:
-            return
-        index = self._sample_index(self._sequence.dt)
-        if index != self._sample_written:
-            self._sequence.write(self.control, self.time)
-            self._sample_written = index
 
     def _as_mask(self, given: Any) -> wp.array:
         """Warp booleans of shape (worlds,)."""
@@ -553,6 +541,9 @@ class Simulation:
             raise ValueError(f"world_mask has shape {values.shape}; expected ({worlds},).")
         return wp.array(values, dtype=wp.bool, device=self.device)
 
+    def _all_worlds(self) -> wp.array:
+        return self._as_mask(np.ones(self.world_count, bool))
+
     def _part_of_mask(self, mask: wp.array, shard: Shard) -> wp.array:
         return mask if shard.share is None else mask[shard.share.first : shard.share.last]
 
@@ -568,6 +559,7 @@ class Simulation:
             wp.launch(assign_worlds, dim=self.world_count, inputs=[mask, start, source, current], device=self.device)
         self._update_bodies(mask)
 
+    @launches
     def _update_bodies(self, mask: wp.array) -> None:
         """Forward kinematics of chosen worlds."""
         for shard in self.shards:
@@ -587,9 +579,3 @@ def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:
         "body": model.body_world_start,
     }
     return {name: array.numpy()[:last].copy() for name, array in arrays.items()} | {"world": np.arange(last)}
-
-
-def _check_count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
-    return int(value)

@@ -11,6 +11,7 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
+from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
 from ..kernels.types import TYPES
 from ..model import (
@@ -129,6 +130,7 @@ class SolverSAP(SolverBase):
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
+    @launches
     def step(
         self,
         state_in: SapState | newton.State,
@@ -218,12 +220,14 @@ class SolverSAP(SolverBase):
             collision_frequency=collision_frequency, collision_frequency_type=collision_frequency_type
         )
 
+    @launches
     def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
         self.boundary.begin(self._state(state, "state"), self._control(control), self.all_worlds)
         self.free_motion.compute(self.boundary, check_time_step(dt), self.all_worlds)
         return self.free_motion
 
+    @launches
     def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
         """Run the first three stages alone: contact rows and dof terms at ``state``, for inspection."""
         found = self._contacts(contacts)
@@ -233,6 +237,7 @@ class SolverSAP(SolverBase):
         self.contact_jacobian.compute(self.boundary, inputs, check_time_step(dt), self.all_worlds, ctrl)
         return self.contact_jacobian
 
+    @launches
     def contact_forces(self) -> ContactForces:
         """Contact forces of the last step, computed now: per contact, per body, and spatial as Newton defines them.
 
@@ -261,11 +266,14 @@ class SolverSAP(SolverBase):
         if found.force is not None:
             wp.copy(found.force, forces.spatial_force)
 
+    @launches
     def reset(
         self,
         state: SapState | newton.State,
         world_mask: wp.array | None = None,
         flags: Any = None,
+        *,
+        control: SapControl | newton.Control | None = None,
     ) -> None:
         """Return worlds of ``state`` to the model's initial state, in place.
 
@@ -274,12 +282,15 @@ class SolverSAP(SolverBase):
             world_mask: Boolean array of shape (world_count + 1,), the last entry for global entities, as Newton
                 defines it, or of shape (world_count,). None resets all worlds and sets the clock to zero.
             flags: `newton.StateFlags` that select what is reset; None resets everything.
+            control: Inputs to look at: entries of these worlds that are not finite return to the model's values.
         """
-        self._reset.reset(self._state(state, "state"), world_mask, flags)
+        inputs = None if control is None else self._control(control)
+        self._reset.reset(self._state(state, "state"), world_mask, flags, inputs)
         if world_mask is None:
             self.boundary.time.zero_()
             self.boundary.frame.zero_()
 
+    @launches
     def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
         """Take over what has changed in the model.
 
@@ -314,6 +325,14 @@ class SolverSAP(SolverBase):
     def world_status(self) -> wp.array:
         """`SolveStatus` of each world, on the device."""
         return self.contact_solve.status
+
+    @property
+    def outcome(self) -> dict[str, wp.array]:
+        """What is known of each world's last step, on the device; zero after a reset."""
+        names = ("status", "iterations", "line_iterations", "residual")
+        found = {name: getattr(self.contact_solve.data, name) for name in names}
+        rows = self.contact_jacobian
+        return found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
 
     @property
     def model_control(self) -> SapControl:
