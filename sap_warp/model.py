@@ -318,6 +318,17 @@ def check_count(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def check_flags(flags: Any) -> int:
+    """Return what has changed in a model, `newton.ModelFlags`, as an int.
+
+    Raises:
+        TypeError: It is no such flag.
+    """
+    if isinstance(flags, bool) or not isinstance(flags, numbers.Integral):
+        raise TypeError(f"flags is {flags!r}; it must be of newton.ModelFlags.")
+    return int(flags)
+
+
 def _ensure_tau(model: newton.Model) -> None:
     """Attach an 'unset' tau to a model whose builder did not register the attribute."""
     namespace = getattr(model, TAU_NAMESPACE, None)

@@ -52,3 +52,21 @@ def assign_worlds(
     if mask_in[world]:
         for i in range(start_in[world], start_in[world + 1]):
             values_out[i] = values_in[i]
+
+
+@wp.func_native("memcpy((char*)target + size * run[1], (const char*)source + size * run[0], size_t(size) * run[2]);")
+def copy_run(source: wp.uint64, target: wp.uint64, size: wp.int64, run: wp.vec3i):
+    """Copy rows of ``size`` bytes."""
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def copy_rows(
+    runs_in: wp.array[wp.vec3i],
+    sources_in: wp.array[wp.uint64],
+    targets_in: wp.array[wp.uint64],
+    sizes_in: wp.array[wp.int32],
+) -> None:
+    """Copy runs of rows (from, to, how many) of one array after the other, given by addresses and bytes per row."""
+    i = wp.tid()
+    for k in range(runs_in.shape[0]):
+        copy_run(sources_in[i], targets_in[i], wp.int64(sizes_in[i]), runs_in[k])

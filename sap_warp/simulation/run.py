@@ -154,7 +154,9 @@ class Run:
         return [_Group((worlds,), finder(i)) for i, worlds in enumerate(shard.solver.ranges)]
 
     def begin(self, group: _Group) -> None:
-        """Read the state."""
+        """Read the state, and before all others the model's arrays by shape."""
+        if group is self.groups[0] and self._shard.share is not None:
+            self._shard.share.pull()
         for worlds in group.ranges:
             self._steps.begin(self._shard.state, worlds)
 

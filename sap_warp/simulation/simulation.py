@@ -15,7 +15,7 @@ import warp as wp
 
 from ..kernels.capture import launches
 from ..kernels.types import normalize_precision
-from ..model import SapControl, SapModel, SapState, check_count, check_time_step
+from ..model import SapControl, SapModel, SapState, check_count, check_flags, check_time_step
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP
 from .health import FAILED_FROM, Health
@@ -23,7 +23,7 @@ from .kernels import assign_worlds
 from .memory import count_bytes
 from .schedule import ControlSequence, Schedule
 from .shards import Shard, Team, plan_shares, slice_buffers
-from .split import WorldShare
+from .split import WorldShare, model_arrays
 from .statistics import StepStatistics
 from .views import WorldView
 
@@ -123,6 +123,7 @@ class Simulation:
         self.control = self._make_control(control)
         self._schedule = Schedule(control_sequence)
         self._starts = _world_starts(self.model)
+        self._arrays = model_arrays(self.model)
         plan = plan_shares(self.model, self.threads)
         options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
         if len(plan) == 1:
@@ -382,17 +383,27 @@ class Simulation:
         """Set the external wrenches to zero."""
         self.state.clear_forces()
 
-    def notify_model_changed(self, flags: Any = newton.ModelFlags.ALL) -> None:
-        """Take over masses, inertias, joint frames, axes or (with several shards) shape data changed in the model.
+    def notify_model_changed(self, flags: newton.ModelFlags | int = newton.ModelFlags.ALL) -> None:
+        """Take over masses, inertias, joint frames or axes changed in the model, and arrays replaced by others.
 
-        Gravity, gains, limits, armature, damping and joint friction are read afresh by every step and need no call.
-        With one shard that is also true of shape materials.
+        Gravity, gains, limits, armature, damping, joint friction and shape materials are read afresh by every call of
+        `step` and need no call as long as they are written in place.
+
+        Raises:
+            ValueError: An array was replaced by one of another shape, dtype or device.
+            UnsupportedModelError: The change leads to a model that the solver does not simulate.
         """
-        for shard in self.shards:
-            if shard.share is not None:
-                shard.share.refresh()
-            shard.solver.notify_model_changed(flags)
-        self._forget_graphs()
+        check_flags(flags)
+        for name, kind in model_arrays(self.model).items():
+            if kind != self._arrays.get(name, kind):
+                raise ValueError(f"model.{name} was replaced: it is {kind}, and was {self._arrays[name]}.")
+        with self._team.lock:
+            for shard in self.shards:
+                if shard.share is not None:
+                    shard.share.refresh()
+                shard.solver.notify_model_changed(flags)
+            self._forget_graphs()
+            self.gravity = WorldView("gravity", self.model.gravity, self._starts["world"], self._health.look)
 
     # Outcome.
 

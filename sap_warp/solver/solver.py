@@ -19,6 +19,7 @@ from ..model import (
     SapModel,
     SapState,
     check_array,
+    check_flags,
     check_time_step,
     register_tau,
     sap_control_from_newton,
@@ -302,7 +303,9 @@ class SolverSAP(SolverBase):
 
         Raises:
             UnsupportedModelError: The change leads to a model that the solver does not simulate.
+            TypeError: ``flags`` is no flag.
         """
+        check_flags(flags)
         check_model(self.model)
         if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.constraints.refresh():
             time, frame = self.boundary.time, self.boundary.frame

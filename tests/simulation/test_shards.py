@@ -6,11 +6,13 @@ import sys
 import textwrap
 import threading
 
+import newton
 import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import SolverSAP
+from sap_warp import Simulation, SolverSAP
+from sap_warp.scenes import build_scene
 from tests.support.simulations import STATE_ARRAYS, make_sim
 
 
@@ -205,3 +207,111 @@ FORKED = """
 def test_a_forked_process_goes_on_with_threads_of_its_own():
     """It takes the same steps as the parent, which does not notice."""
     assert run_script(FORKED) == "same"
+
+
+# The model of the shards.
+
+CHANGES = {  # attributes that act in a scene of a humanoid on the ground, and what is done to them
+    "joint_target_ke": lambda a: a * 0.5 + 3.0,
+    "joint_target_kd": lambda a: a * 0.5 + 3.0,
+    "joint_damping": lambda a: a + 0.5,
+    "joint_armature": lambda a: a + 0.02,
+    "joint_friction": lambda a: a + 0.3,
+    "joint_effort_limit": lambda a: a * 0.0 + 0.5,
+    "joint_velocity_limit": lambda a: a * 0.0 + 0.2,
+    "joint_limit_lower": lambda a: a * 0.0 - 0.01,
+    "joint_limit_upper": lambda a: a * 0.0 + 0.01,
+    "joint_limit_ke": lambda a: a * 0.1 + 10.0,
+    "joint_X_p": lambda a: a * np.float32([1.1, 1.1, 1.1, 1, 1, 1, 1]),
+    "joint_q": lambda a: a + np.float32(0.03),
+    "joint_qd": lambda a: a + np.float32(0.5),
+    "body_mass": lambda a: a * 1.5,
+    "body_inertia": lambda a: a * 1.5,
+    "body_com": lambda a: a + np.float32(0.01),
+    "shape_material_mu": lambda a: a * 0.1,
+    "shape_material_ke": lambda a: a * 0.01,
+    "shape_transform": lambda a: a + np.float32([0, 0, 0.02, 0, 0, 0, 0]),
+    "shape_margin": lambda a: a + np.float32(0.01),
+    "sap:shape_material_tau": lambda a: a * 0.0 + 0.5,
+    "gravity": lambda a: a * 0.5,
+}
+PACKED = ("joint_X_p", "body_mass", "body_inertia", "body_com")  # need a notification
+STARTS = ("joint_q", "joint_qd")  # need a reset
+
+
+def change(model, name, worlds, replace):
+    """Let an attribute of some worlds have other values, in place or in another array; a function that undoes it."""
+    namespace, _, attribute = name.rpartition(":")
+    owner = getattr(model, namespace) if namespace else model
+    array = getattr(owner, attribute)
+    old = array.numpy().copy()
+    row = np.arange(len(old))
+    each = len(old) // model.world_count  # worlds are equal, the ground comes last
+    chosen = np.isin(row // each, worlds)
+    if len(old) == model.joint_dof_count:
+        chosen &= row % each >= 6  # the free joint has neither drives nor limits
+    new = np.where(chosen.reshape(-1, *[1] * (old.ndim - 1)), CHANGES[name](old), old)
+    if replace:
+        setattr(owner, attribute, wp.array(new, dtype=array.dtype, device="cpu"))
+    else:
+        array.assign(new)
+
+    def undo():
+        array.assign(old)
+        setattr(owner, attribute, array)
+
+    return undo
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """The same driven humanoids on the ground in one thread and in two, and where they are."""
+    sims = []
+    for threads in (1, 2):
+        model, scene = build_scene("humanoid", 4, "cpu")
+        mode = model.joint_target_mode.numpy().reshape(4, -1)
+        mode[:, 6:] = int(newton.JointTargetMode.POSITION_VELOCITY)
+        model.joint_target_ke.fill_(20.0)
+        model.joint_target_kd.fill_(2.0)
+        sims.append(Simulation(model, dt=scene.dt, max_rigid_contact=scene.max_rigid_contact, threads=threads))
+        sims[-1].joint_target_q.numpy()[:] = 0.3
+        sims[-1].step(150)
+    assert (sims[0].contact_counts > 2).all()
+    return sims, sims[0].joint_q.numpy().copy(), sims[0].joint_qd.numpy().copy()
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_model_acts_with_every_number_of_threads(pair, name, replace):
+    """In place at once (what is packed: after a notification), a replaced array after one; by world, to the bit."""
+    sims, q, qd = pair
+    results = []
+    for sim in sims:
+        ends = []
+        for changed in (False, True):
+            undo = change(sim.model, name, [1, 2] if changed else [], replace)
+            try:
+                if replace or name in PACKED:
+                    sim.notify_model_changed()
+                sim.reset(joint_q=None if name in STARTS else q, joint_qd=None if name in STARTS else qd)
+                sim.step(12)
+                ends.append(sim.joint_q.numpy().copy())
+            finally:
+                undo()
+                sim.notify_model_changed()
+        results.append(ends)
+    (before, after), others = results
+    np.testing.assert_array_equal([before, after], others)
+    assert (before[1:3] != after[1:3]).any(axis=1).all()
+    np.testing.assert_array_equal(before[[0, 3]], after[[0, 3]])
+
+
+def test_an_array_of_another_kind_is_refused():
+    """Before anything is taken over."""
+    sim = make_sim(threads=2)
+    mu = sim.model.shape_material_mu
+    sim.model.shape_material_mu = wp.zeros(3, dtype=wp.float32, device="cpu")
+    with pytest.raises(ValueError, match=r"model\.shape_material_mu was replaced: it is \(\(3,\)"):
+        sim.notify_model_changed()
+    sim.model.shape_material_mu = mu
+    sim.notify_model_changed()
