@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
+from .cache import with_kernels
+
 P, R = ParamSpec("P"), TypeVar("R")
 
 
@@ -53,7 +55,7 @@ def launches(function: Callable[P, R]) -> Callable[P, R]:
                 gate.changed.wait_for(lambda: not gate.capturing)
                 gate.launching += 1
                 gate.mine.inside = True
-            return function(*arguments, **options)
+            return with_kernels(lambda: function(*arguments, **options))
         finally:
             _leave(gate, "launching")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +14,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.cache import with_kernels
 from ..kernels.capture import launches
 from ..kernels.types import normalize_precision
 from ..model import SapControl, SapModel, SapState, check_count, check_flags, check_time_step
@@ -126,10 +128,8 @@ class Simulation:
         self._arrays = model_arrays(self.model)
         plan = plan_shares(self.model, self.threads)
         options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
-        if len(plan) == 1:
-            self.shards: tuple[Shard, ...] = (self._make_whole(*options),)
-        else:
-            self.shards = tuple(self._make_shard(bounds, *options) for bounds in plan)
+        make = self._make_whole if len(plan) == 1 else self._make_shard
+        self.shards: tuple[Shard, ...] = tuple(with_kernels(partial(make, bounds, *options)) for bounds in plan)
         self._team = Team(self.shards)
         self._health = Health(self.shards, strict)
         self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
@@ -174,7 +174,8 @@ class Simulation:
         from ..scene import load_sap_scene
 
         source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
-        loaded = load_sap_scene(source, device=device, num_worlds=num_worlds, strict=strict)
+        load = partial(load_sap_scene, source, device=device, num_worlds=num_worlds, strict=strict)
+        loaded = with_kernels(load)
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
         common |= {"strict": strict, "max_rigid_contact": max_rigid_contact}
         return cls.from_loaded(loaded, dt=dt, **common, **solver_options)
@@ -283,7 +284,7 @@ class Simulation:
                 )
             for shard in self.shards:
                 if shard.run is None:
-                    shard.capture(self._dt)
+                    with_kernels(partial(shard.capture, self._dt))
             self._ready = True
 
     def step(self, n: int = 1) -> None:
@@ -500,7 +501,7 @@ class Simulation:
         model = SapModel(share.model)
         return Shard(share, model, state, control, solver_options, pipeline_options, capacity, count)
 
-    def _make_whole(self, *options: Any) -> Shard:
+    def _make_whole(self, bounds: tuple[int, int], *options: Any) -> Shard:
         return Shard(None, self.sap_model, self.state, self.control, *options)
 
     def _make_views(self) -> None:
