@@ -55,7 +55,7 @@ def assign_worlds(
 
 
 @wp.func_native("memcpy((char*)target + size * run[1], (const char*)source + size * run[0], size_t(size) * run[2]);")
-def copy_run(source: wp.uint64, target: wp.uint64, size: wp.int64, run: wp.vec3i):
+def copy_run(source: wp.uint64, target: wp.uint64, size: wp.int64, run: wp.vec3i) -> None:
     """Copy rows of ``size`` bytes."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -57,7 +58,8 @@ class Shard:
         self.share, self.model, self.state, self.control = share, model, state, control
         self.solver = SolverSAP(model, **solver_options)
         self.world_count: int = self.solver.sizes.world_count
-        capacity = rigid_contact_max or self.solver.options.max_rigid_contact * self.world_count
+        most = self.solver.options.max_rigid_contact * self.world_count
+        capacity = most if rigid_contact_max is None else rigid_contact_max
         self.pipeline = SapCollisionPipeline(model, rigid_contact_max=capacity, **pipeline_options)
         self.contacts = self.pipeline.contacts()
         self.counter = StepCounter(self.solver)
@@ -140,10 +142,48 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
-def slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
+_Options = tuple[Mapping[str, Any], Mapping[str, Any], int | None, bool]
+
+
+def make_shards(
+    whole: tuple[SapModel, SapState, SapControl, Mapping[str, np.ndarray]], threads: int, options: _Options
+) -> tuple[Shard, ...]:
+    """The shards of ``threads`` threads.
+
+    Args:
+        whole: Model, state, control and world starts of all worlds.
+        threads: How many.
+        options: The last arguments of `Shard`; contacts are those of all worlds.
+
+    Raises:
+        ThreadsError: The worlds cannot be split over so many threads.
+    """
+    model, state, control, starts = whole
+    plan = plan_shares(model.newton_model, threads)
+    if len(plan) == 1:
+        return (Shard(None, model, state, control, *options),)
+    for_solver, for_pipeline, rigid_contact_max, counts = options
+    shards = []
+    for first, last in plan:
+        share = WorldShare(model.newton_model, first, last)
+        capacity = rigid_contact_max
+        if capacity is not None:
+            capacity = math.ceil(capacity * (last - first) / int(model.newton_model.world_count))
+        bounds = {kind: slice(int(start[first]), int(start[last])) for kind, start in starts.items()}
+        q, u = _slice_buffers(state, bounds), _slice_buffers(control, bounds)
+        shards.append(Shard(share, SapModel(share.model), q, u, for_solver, for_pipeline, capacity, counts))
+    return tuple(shards)
+
+
+_KINDS = {"joint_q": "coord", "joint_target_pos": "coord", "body_q": "body", "body_qd": "body", "body_f": "body"}
+"""What the entries of a buffer belong to; those of the others to dofs."""
+
+
+def _slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
     """A state or control whose arrays are slices of those in ``buffers``; order flags are kept."""
     values = {f.name: getattr(buffers, f.name) for f in fields(buffers)}
-    return type(buffers)(**{n: v[bounds[n]] if isinstance(v, wp.array) else v for n, v in values.items()})
+    cut = {n: v[bounds[_KINDS.get(n, "dof")]] for n, v in values.items() if isinstance(v, wp.array)}
+    return type(buffers)(**values | cut)
 
 
 _teams: weakref.WeakSet[Team] = weakref.WeakSet()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,15 +15,26 @@ import warp as wp
 from ..kernels.cache import with_kernels
 from ..kernels.capture import launches
 from ..kernels.types import normalize_precision
-from ..model import SapControl, SapModel, SapState, check_count, check_flags, check_time_step
+from ..model import (
+    SapControl,
+    SapModel,
+    SapState,
+    check_bool,
+    check_control,
+    check_count,
+    check_flags,
+    check_state,
+    check_time_step,
+    transforms_to_fp64,
+)
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP
 from .health import FAILED_FROM, Health
 from .kernels import assign_worlds
 from .memory import count_bytes
 from .schedule import ControlSequence, Schedule
-from .shards import Shard, Team, plan_shares, slice_buffers
-from .split import WorldShare, model_arrays
+from .shards import Shard, Team, make_shards
+from .split import model_arrays, world_starts
 from .statistics import StepStatistics
 from .views import WorldView
 
@@ -113,10 +122,16 @@ class Simulation:
             ValueError: An option has no valid value.
         """
         self.sap_model = model if isinstance(model, SapModel) else SapModel(model)
+        if not isinstance(name, str):
+            raise TypeError(f"name is {name!r}; it must be a string.")
         self.name = name
         self._dt = check_time_step(dt)
         self.precision = normalize_precision(precision, "precision")
         self.threads = check_count("threads", threads, 1)
+        if rigid_contact_max is not None:
+            rigid_contact_max = check_count("rigid_contact_max", rigid_contact_max, 1)
+        if not isinstance(pipeline_options or {}, Mapping):
+            raise TypeError(f"pipeline_options is {pipeline_options!r}; it must be a mapping of option to value.")
         if max_rigid_contact is not None:
             solver_options["max_rigid_contact"] = max_rigid_contact
         self.preset: str = solver_options.get("contact_preset_variant", "approx32")
@@ -124,12 +139,12 @@ class Simulation:
         self.state = self._make_state(state)
         self.control = self._make_control(control)
         self._schedule = Schedule(control_sequence)
-        self._starts = _world_starts(self.model)
+        self._starts = world_starts(self.model)
         self._arrays = model_arrays(self.model)
-        plan = plan_shares(self.model, self.threads)
-        options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
-        make = self._make_whole if len(plan) == 1 else self._make_shard
-        self.shards: tuple[Shard, ...] = tuple(with_kernels(partial(make, bounds, *options)) for bounds in plan)
+        counted, strict = check_bool("statistics", statistics), check_bool("strict", strict)
+        whole = (self.sap_model, self.state, self.control, self._starts)
+        options = (solver_options, pipeline_options or {}, rigid_contact_max, counted)
+        self.shards: tuple[Shard, ...] = with_kernels(partial(make_shards, whole, self.threads, options))
         self._team = Team(self.shards)
         self._health = Health(self.shards, strict)
         self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
@@ -173,8 +188,12 @@ class Simulation:
         """
         from ..scene import load_sap_scene
 
+        if not isinstance(scene, (str, Path, Mapping)):
+            raise TypeError(f"scene is a {type(scene).__name__}; expected a path, a name or the content of a file.")
         source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
-        load = partial(load_sap_scene, source, device=device, num_worlds=num_worlds, strict=strict)
+        load = partial(
+            load_sap_scene, source, device=device, num_worlds=num_worlds, strict=check_bool("strict", strict)
+        )
         loaded = with_kernels(load)
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
         common |= {"strict": strict, "max_rigid_contact": max_rigid_contact}
@@ -185,9 +204,14 @@ class Simulation:
         cls, loaded: Any, *, dt: float | None = None, max_rigid_contact: int | None = None, **options: Any
     ) -> Simulation:
         """Make a scene that was loaded before ready to run; see `from_scene` for the options."""
+        from ..scene import SapLoadedScene
+
+        if not isinstance(loaded, SapLoadedScene):
+            raise TypeError(f"loaded is a {type(loaded).__name__}; expected what load_sap_scene returns.")
         own = dict(loaded.solver_options or {})
-        capacity = max_rigid_contact or loaded.max_rigid_contact or own.get("max_rigid_contact")
-        own.pop("max_rigid_contact", None)
+        capacity = own.pop("max_rigid_contact", None)
+        capacity = capacity if loaded.max_rigid_contact is None else loaded.max_rigid_contact
+        capacity = capacity if max_rigid_contact is None else max_rigid_contact
         return cls(
             loaded.sap_model,
             dt=loaded.dt if dt is None else dt,
@@ -462,47 +486,23 @@ class Simulation:
     def _make_state(self, given: SapState | None) -> SapState:
         state = self.sap_model.state(self.precision)
         if given is not None:
+            given = check_state("state", given, self.model)
             if given.joint_qd_order != "public" or given.body_f_order != "public":
-                raise ValueError("The state to start from is in sap order; Simulation takes public order.")
+                raise ValueError("state is in sap order; Simulation takes public order.")
             state.assign(given)
+            if state.precision != given.precision == "fp32":  # as `SapModel.state` and `reset` have them
+                wp.copy(state.body_q, transforms_to_fp64(given.body_q))
         return state
 
     def _make_control(self, given: SapControl | None) -> SapControl:
         control = self.sap_model.control()
         if given is not None:
+            given = check_control(given, self.model)
             if given.joint_f_order != "public":
-                raise ValueError("The control to start with is in sap order; Simulation takes public order.")
-            for field in fields(given):
-                values = getattr(given, field.name)
-                if isinstance(values, wp.array):
-                    wp.copy(getattr(control, field.name), values)
+                raise ValueError("control is in sap order; Simulation takes public order.")
+            for name in ("joint_f", "joint_target_pos", "joint_target_vel", "joint_act"):
+                wp.copy(getattr(control, name), getattr(given, name))
         return control
-
-    def _make_shard(
-        self,
-        bounds: tuple[int, int],
-        solver_options: Mapping[str, Any],
-        pipeline_options: Mapping[str, Any],
-        rigid_contact_max: int | None,
-        count: bool,
-    ) -> Shard:
-        first, last = bounds
-        share = WorldShare(self.model, first, last)
-        capacity = rigid_contact_max
-        if capacity is not None:
-            capacity = math.ceil(capacity * (last - first) / int(self.model.world_count))
-        coords, dofs, bodies = (
-            slice(int(starts[first]), int(starts[last]))
-            for starts in (self._starts["coord"], self._starts["dof"], self._starts["body"])
-        )
-        of_state = {"joint_q": coords, "joint_qd": dofs, "body_q": bodies, "body_qd": bodies, "body_f": bodies}
-        of_control = {"joint_f": dofs, "joint_target_pos": coords, "joint_target_vel": dofs, "joint_act": dofs}
-        state, control = slice_buffers(self.state, of_state), slice_buffers(self.control, of_control)
-        model = SapModel(share.model)
-        return Shard(share, model, state, control, solver_options, pipeline_options, capacity, count)
-
-    def _make_whole(self, bounds: tuple[int, int], *options: Any) -> Shard:
-        return Shard(None, self.sap_model, self.state, self.control, *options)
 
     def _make_views(self) -> None:
         state: Any = self.state
@@ -577,17 +577,3 @@ class Simulation:
         for shard in self.shards:
             solver = shard.solver
             solver.boundary.place(shard.state, shard.control, solver.all_worlds, self._part_of_mask(mask, shard))
-
-
-def _world_starts(model: newton.Model) -> dict[str, np.ndarray]:
-    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
-    if (model.body_world.numpy() < 0).all():
-        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count}
-        return {name: np.array([0, count]) for name, count in (counts | {"world": 1}).items()}
-    last = int(model.world_count) + 1
-    arrays = {
-        "coord": model.joint_coord_world_start,
-        "dof": model.joint_dof_world_start,
-        "body": model.body_world_start,
-    }
-    return {name: array.numpy()[:last].copy() for name, array in arrays.items()} | {"world": np.arange(last)}

@@ -219,6 +219,20 @@ class WorldShare:
         }
 
 
+def world_starts(model: newton.Model) -> dict[str, np.ndarray]:
+    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
+    if (model.body_world.numpy() < 0).all():
+        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count, "world": 1}
+        return {name: np.array([0, count]) for name, count in counts.items()}
+    last = int(model.world_count) + 1
+    arrays = {
+        "coord": model.joint_coord_world_start,
+        "dof": model.joint_dof_world_start,
+        "body": model.body_world_start,
+    }
+    return {name: array.numpy()[:last].copy() for name, array in arrays.items()} | {"world": np.arange(last)}
+
+
 def model_attributes(model: newton.Model) -> Iterator[tuple[str, Any, Any]]:
     """Name (with its namespace), specification and value of everything that Newton knows about a model."""
     for name, spec in model.attribute_specs.items():

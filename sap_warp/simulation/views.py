@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,10 @@ class WorldView:
 
     def world(self, index: int) -> np.ndarray:
         """NumPy array of one world; the same rules as for `numpy`."""
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise TypeError(f"index is {index!r}; it must be the number of a world.") from None
         if not -self.world_count <= index < self.world_count:
             raise IndexError(f"There is no world {index}: there are {self.world_count}.")
         index %= self.world_count
@@ -93,6 +98,8 @@ class WorldView:
     def assign(self, values: Any) -> None:
         """Copy ``values`` into the array: of its flat shape, of its shape by world, or one world's for all of them."""
         given = values.numpy() if isinstance(values, wp.array) else np.asarray(values)
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"{self.name} takes an array of numbers; got {given.dtype} of shape {given.shape}.")
         target = self.array.numpy()
         rows = target.reshape(self.warp().numpy().shape) if self.is_uniform else target
         if given.shape in (target.shape, rows.shape):

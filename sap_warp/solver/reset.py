@@ -10,7 +10,7 @@ from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache
 from ..kernels.types import FP32, FP64, TYPES, Types
-from ..model import SapControl, SapState
+from ..model import SapControl, SapState, check_flags
 from .boundary import public_to_sap_velocity
 from .kinematics import is_floating, make_com_offset
 from .layout import Layout
@@ -118,10 +118,10 @@ def make_reset_kernel(state: Types):
         if (flags & RESET_Q) != 0:
             x = wp.transform_get_translation(d.body_q_in[body])
             r = wp.transform_get_rotation(d.body_q_in[body])
-            d.body_q[body] = state.transform(
-                state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])),
-                state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3])),
-            )
+            q = state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))
+            if wp.static(state is FP64):  # as `SapModel.state` does it, in this order
+                q = q / wp.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+            d.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
         if (flags & RESET_QD) != 0:
             d.body_qd[body] = d.body_qd_in[body]
         if (flags & RESET_F) != 0:
@@ -180,7 +180,7 @@ class SapReset:
                 self._argument(state, control, ctrl),
                 self._no_mask if world_mask is None else world_mask,
                 int(world_mask is not None),
-                int(RESET_Q | RESET_QD | RESET_F if flags is None else flags),
+                int(RESET_Q | RESET_QD | RESET_F) if flags is None else check_flags(flags, "newton.StateFlags"),
                 bodies,
                 joints,
             ],

@@ -19,12 +19,13 @@ from ..model import (
     SapModel,
     SapState,
     check_array,
+    check_bool,
+    check_control,
     check_flags,
+    check_state,
     check_time_step,
     register_tau,
-    sap_control_from_newton,
     sap_model_from_newton,
-    sap_state_from_newton,
 )
 from .acceleration import BodyAcceleration
 from .constraints import SapConstraints
@@ -97,6 +98,9 @@ class SolverSAP(SolverBase):
         self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
         self.options: SapOptions = expand_options(contact_preset_variant, **options)
         check_model(self.sap_model.newton_model)
+        if collision_pipeline is not None and not hasattr(collision_pipeline, "collide"):
+            kind = type(collision_pipeline).__name__
+            raise TypeError(f"collision_pipeline is a {kind}; expected a newton.CollisionPipeline or None.")
         super().__init__(
             self.sap_model.newton_model,
             collision_pipeline=collision_pipeline,
@@ -104,7 +108,7 @@ class SolverSAP(SolverBase):
             collision_frequency_type=collision_frequency_type,
         )
         self._block_dim = self._check_block_dim(block_dim)
-        self._strict_capacity = bool(strict_capacity)
+        self._strict_capacity = check_bool("strict_capacity", strict_capacity)
         self._warn_if_undamped()
         self._build()
 
@@ -410,19 +414,7 @@ class SolverSAP(SolverBase):
         return int(self.boundary.frame.numpy()[0])
 
     def _state(self, state: Any, name: str) -> SapState:
-        if isinstance(state, newton.State):
-            state = sap_state_from_newton(state)
-        elif not isinstance(state, SapState):
-            raise TypeError(f"{name} is a {type(state).__name__}; expected a SapState or a newton.State.")
-        model, device = self.model, self.model.device
-        fp64 = state.precision == "fp64"
-        scalar, pose = ((wp.float64,), (wp.transformd,)) if fp64 else ((wp.float32,), (wp.transformf,))
-        check_array(name, "joint_q", state.joint_q, scalar, model.joint_coord_count, device)
-        check_array(name, "joint_qd", state.joint_qd, scalar, model.joint_dof_count, device)
-        check_array(name, "body_q", state.body_q, pose, model.body_count, device)
-        check_array(name, "body_qd", state.body_qd, (wp.spatial_vectorf,), model.body_count, device)
-        check_array(name, "body_f", state.body_f, (wp.spatial_vectorf,), model.body_count, device)
-        return state
+        return check_state(name, state, self.model)
 
     def _view_model_control(self) -> SapControl:
         """The control that a step without one uses: the model's own arrays."""
@@ -430,18 +422,7 @@ class SolverSAP(SolverBase):
         return SapControl(model.joint_f, model.joint_target_q, model.joint_target_qd, model.joint_act, "public")
 
     def _control(self, control: Any) -> SapControl:
-        if control is None:
-            return self._model_control
-        if isinstance(control, newton.Control):
-            control = sap_control_from_newton(control)
-        elif not isinstance(control, SapControl):
-            raise TypeError(f"control is a {type(control).__name__}; expected a SapControl, a newton.Control or None.")
-        model, device, fp32 = self.model, self.model.device, (wp.float32,)
-        check_array("control", "joint_f", control.joint_f, fp32, model.joint_dof_count, device)
-        check_array("control", "joint_target_pos", control.joint_target_pos, fp32, model.joint_coord_count, device)
-        check_array("control", "joint_target_vel", control.joint_target_vel, fp32, model.joint_dof_count, device)
-        check_array("control", "joint_act", control.joint_act, fp32, model.joint_dof_count, device)
-        return control
+        return self._model_control if control is None else check_control(control, self.model)
 
     def _ctrl(self, control: Any) -> Any:
         """MuJoCo's control inputs of a Newton control, if the model has actuators that read them."""
