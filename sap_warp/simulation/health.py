@@ -42,15 +42,16 @@ class Health:
         self._seen = self._counts()
         counted = all(shard.counts for shard in shards)
         on_cpu = all(shard.model.device.is_cpu for shard in shards)
-        self._memory = [memoryview(shard.counter.totals.numpy()) for shard in shards] if on_cpu and counted else []
+        totals = [memoryview(shard.counter.totals.numpy()) for shard in shards] if on_cpu and counted else []
+        self._watched = [(memory, kind) for memory in totals for kind, _, _ in self._kinds]
+        self._expected = [0] * len(self._watched)
 
     def after_step(self) -> None:
         """What a step may afford on the CPU: a few memory accesses unless there is news. Nothing on CUDA."""
-        for memory, seen in zip(self._memory, self._seen, strict=False):
-            for kind, _, _ in self._kinds:
-                if memory[kind] != seen[kind]:
-                    self.look()
-                    return
+        found = [memory[kind] for memory, kind in self._watched]
+        if found != self._expected:
+            self._expected = found
+            self.look()
 
     def look(self) -> None:
         """Report what is new. Waits for the device.

@@ -3,8 +3,8 @@
 Newton cannot cut a finished model, but it says of each of its arrays which kind of entity the rows belong to and which
 kind the values point at. That is enough: rows of the chosen worlds are kept, indices are counted from the new start.
 Arrays by joint, dof, coordinate and body are slices of the whole model's memory, so a change of a gain or an armature
-there is seen here. Shapes of no world (the ground) belong to every share, which is why arrays by shape are copied, anew
-whenever steps begin: `WorldShare.pull`.
+there is seen here. So are arrays by shape if the shapes of a share lie together; but those of no world (the ground)
+belong to every share. Else what steps read is copied whenever steps begin, see `WorldShare.pull`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from .kernels import copy_rows
 
 _F = newton.Model.AttributeFrequency
 _EQUALITY = "mujoco:equality_constraint"
+
+
+_MATERIAL = ("shape_material_ke", "shape_material_kd", "shape_material_mu", "sap:shape_material_tau")
+_GEOMETRY = ("shape_margin", "shape_gap", "shape_transform", "shape_scale", "shape_collision_radius", "shape_flags")
+_LIVE = (*_MATERIAL, *_GEOMETRY)
+"""Arrays by shape that steps read, so that what is written there acts in the next one."""
 
 
 class ThreadsError(ValueError):
@@ -58,6 +64,9 @@ class WorldShare:
         self._range.update(_custom_ranges(whole, first, last))
         world = whole.shape_world.numpy()
         self._shapes = np.flatnonzero((world < 0) | ((world >= first) & (world < last)))
+        starts = np.flatnonzero(np.diff(self._shapes, prepend=-2) != 1)
+        # what lies together: from, to, how many
+        self._runs = np.stack([self._shapes[starts], starts, np.diff(starts, append=len(self._shapes))], axis=1)
         self._taken: dict[str, Any] = {}
         self._copies: dict[str, wp.array] = {}
         self.model: newton.Model = self._cut()
@@ -67,8 +76,9 @@ class WorldShare:
     @launches
     def pull(self) -> None:
         """Copy the arrays by shape, which may have been written since. Part of the graph that begins steps."""
-        device = self._whole.device
-        wp.launch(copy_rows, dim=len(self._copies), inputs=self._copy, device=device, record_tape=False)
+        if self._copies:
+            device = self._whole.device
+            wp.launch(copy_rows, dim=len(self._copies), inputs=self._copy, device=device, record_tape=False)
 
     def refresh(self) -> None:
         """Take over arrays of the whole model that were replaced by others."""
@@ -77,15 +87,13 @@ class WorldShare:
         self.pull()
 
     def _plan_copy(self) -> list[wp.array]:
-        """Runs of shapes that lie together (from, to, how many), and addresses and bytes per row of the arrays."""
-        starts = np.flatnonzero(np.diff(self._shapes, prepend=-2) != 1)
-        runs = np.stack([self._shapes[starts], starts, np.diff(starts, append=len(self._shapes))], axis=1)
+        """Runs of shapes, and addresses and bytes per row of the arrays."""
         sources = [self._taken[name] for name in self._copies]
         tables = [[array.ptr for array in arrays] for arrays in (sources, self._copies.values())]
         sizes = [wp.types.type_size_in_bytes(array.dtype) for array in sources]
         device = self._whole.device
         return [
-            wp.array(runs, dtype=wp.vec3i, device=device),
+            wp.array(self._runs, dtype=wp.vec3i, device=device),
             *(wp.array(table, dtype=wp.uint64, device=device) for table in tables),
             wp.array(sizes, dtype=wp.int32, device=device),
         ]
@@ -103,8 +111,7 @@ class WorldShare:
             if cut is not value:
                 namespace, _, attribute = name.rpartition(":")
                 setattr(_own_namespace(part, whole, namespace), attribute, cut)
-                by_shape = spec.frequency == _F.SHAPE and spec.compaction_policy == "generic" and not spec.references
-                if by_shape and isinstance(cut, wp.array) and namespace in ("", "sap"):  # steps read no others
+                if name in _LIVE and len(self._runs) > 1:
                     self._copies[name] = cut
         # the entry behind the local worlds is the gravity of global entities
         part.gravity = whole.gravity[self.first : self.last + 1]
@@ -179,6 +186,8 @@ class WorldShare:
             return [value[i] for i in self._shapes] if value else value
         if not isinstance(value, wp.array) or len(value) <= self._shapes[-1]:
             return value
+        if references is None and len(self._runs) == 1:
+            return value[int(self._shapes[0]) : int(self._shapes[-1]) + 1]
         rows = value.numpy()[self._shapes]
         if references is not None:
             return self._rebase(rows, references, value)

@@ -125,6 +125,12 @@ class SolverSAP(SolverBase):
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
         self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints, lanes)
         self.boundary = SapBoundary(*shared, parameters, self.links, self.free_motion, self.contact_solve)
+        found = {
+            n: getattr(self.contact_solve.data, n) for n in ("status", "iterations", "line_iterations", "residual")
+        }
+        rows = self.contact_jacobian
+        self.outcome = found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
+        """What is known of each world's last step, on the device; zero after a reset."""
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
         self.ranges = split_worlds(self.sizes, lanes, self.model.device)
         """The worlds that a step takes at a time."""
@@ -332,14 +338,6 @@ class SolverSAP(SolverBase):
     def world_status(self) -> wp.array:
         """`SolveStatus` of each world, on the device."""
         return self.contact_solve.status
-
-    @property
-    def outcome(self) -> dict[str, wp.array]:
-        """What is known of each world's last step, on the device; zero after a reset."""
-        names = ("status", "iterations", "line_iterations", "residual")
-        found = {name: getattr(self.contact_solve.data, name) for name in names}
-        rows = self.contact_jacobian
-        return found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
 
     @property
     def model_control(self) -> SapControl:
