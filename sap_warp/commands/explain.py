@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     from ..explain import explain_contact, shape_names
     from ..scene import load_sap_scene
+    from ..scene.solver_options import PASSED_ON
     from ..solver.options import expand_options
 
     with asked_by_user():
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             expand_options(arguments.preset)
         scene = load_sap_scene(file, device=device, num_worlds=1)
         chosen = {} if arguments.preset is None else {"contact_preset_variant": arguments.preset}
-        given = {name: value for name, value in scene.solver_options.items() if name != "strict_capacity"}
+        given = {name: value for name, value in scene.solver_options.items() if name not in PASSED_ON}
         options = expand_options(**{**given, **chosen})
     model = scene.sap_model.newton_model
     if not shapes:

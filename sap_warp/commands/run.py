@@ -6,8 +6,10 @@ import argparse
 import math
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..notes import show_notes
 from ..scene_files import find_scene_file
 from .common import (
     COMPILING,
@@ -46,23 +48,26 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     file = find_scene_file(arguments.scene)  # fails before the slow imports
     device = find_device(arguments.device)
-    from ..scene import load_sap_scene
+    from ..scene.loader import load_scene
     from ..scenes import randomize_start
     from ..simulation import Simulation
+    from ..simulation.compile import compile_ahead
     from ..solver.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
     options = {name: value for name, value in given.items() if value is not None}
     with asked_by_user():
         expand_options(**options)
-        scene = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds)
+        ahead = partial(compile_ahead, device=device, **options)
+        scene = load_scene(file, device=device, num_worlds=arguments.num_worlds, when_built=ahead)
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()
-        sim = Simulation.from_loaded(scene, dt=arguments.dt, **options)
+        sim = Simulation.from_loaded(scene, dt=arguments.dt, notes=False, **options)
     print(f"{scene.name}: {scene.description}" if scene.description else scene.name, flush=True)
     for feature in scene.unsupported_features:
         print(f"unsupported: {feature}", file=sys.stderr)
+    show_notes(scene.notes)
     ready = _prepare(sim)
     steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
     elapsed = advance(sim, steps)

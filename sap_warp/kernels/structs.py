@@ -126,7 +126,7 @@ class StructCache:
 
         ``also`` is what else ``make`` depends on.
         """
-        key = (also, *(id(array) for array in arrays.values()))
+        key = (also, *map(id, arrays.values()))
         if key not in self._made:
             struct = make()
             for name, array in arrays.items():

@@ -15,6 +15,7 @@ from .build import SceneBuild
 from .collapse import collapse_fixed_joints
 from .errors import Complaint
 from .filters import drop_parent_filters
+from .joint_defaults import fill_mjcf_joints, fill_urdf_joints, fill_usd_joints, watch_mjcf_friction
 from .materials import make_shape_config, override_shapes
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
@@ -119,6 +120,7 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
     for layer in stage.GetUsedLayers() if root is not None else ():
         if layer.realPath:
             check_inside(Path(layer.realPath), root)
+    first = build.builder.joint_count
     build.builder.add_usd(
         os.fspath(source),
         **_common_arguments(asset),
@@ -127,11 +129,13 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         ignore_paths=list(asset.ignore_paths),
         root_path=asset.root_path,
     )
+    fill_usd_joints(build, range(first, build.builder.joint_count), stage)
 
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
     visuals = asset.load_visual_shapes or asset.parse_visuals_as_colliders
     text = prepare_urdf(source, visuals=visuals, root_folder=_root_of(asset, source))
+    first = build.builder.joint_count
     build.builder.add_urdf(
         text,
         **_common_arguments(asset),
@@ -140,6 +144,7 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
         ignore_inertial_definitions=asset.ignore_inertial_definitions,
         joint_damping_mode="passive",
     )
+    fill_urdf_joints(build, range(first, build.builder.joint_count), text)
 
 
 def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
@@ -150,6 +155,8 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
             raise Complaint(f"the text refers to the file {name!r}; give an MJCF file, or an absolute path")
         return str(check_inside(Path(folder or "", name).resolve(), root))
 
+    first = build.builder.joint_count
+    watch_mjcf_friction(build.builder)
     build.builder.add_mjcf(
         source if isinstance(source, str) else os.fspath(source),
         **_common_arguments(asset),
@@ -161,6 +168,7 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         parse_sites=asset.parse_sites,
         path_resolver=resolve,
     )
+    fill_mjcf_joints(build, range(first, build.builder.joint_count))
 
 
 _IMPORTERS: dict[type, Any] = {UsdAsset: _import_usd, UrdfAsset: _import_urdf, MjcfAsset: _import_mjcf}

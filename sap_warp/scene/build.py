@@ -9,8 +9,9 @@ from typing import Any
 import newton
 
 from ..model import register_tau
+from ..notes import Note
 from .document import SceneDocument
-from .errors import Complaint, Path, Problem, SapSceneError
+from .errors import Complaint, Path, Problem, SapSceneError, format_path
 from .materials import describe_unused
 from .schema import Scene
 from .sources import AssetSourceError
@@ -26,6 +27,7 @@ class SceneBuild:
         register_tau(self.builder)
         self.problems: list[Problem] = []
         self.unsupported: list[Problem] = []
+        self.notes: list[Note] = []
         self.body_of: dict[str, int] = {}
         """Body number by id of inline bodies."""
         self.joint_of: dict[str, int] = {}
@@ -65,6 +67,11 @@ class SceneBuild:
     def note_unsupported(self, path: Path, message: str) -> None:
         """Record something that is understood but not simulated."""
         self.unsupported.append(self.document.problem(path, message))
+
+    def note(self, name: str, path: Path, message: str, subject: tuple[str, int] | None = None) -> None:
+        """Record advice of the kind ``name``: what loads, and is probably not what was meant."""
+        place = self.document.problem(path, message)
+        self.notes.append(Note(name, message, subject, format_path(place.path), place.file, place.line))
 
     def note_unused_fields(self, path: Path, fields: dict[str, tuple[Path, Any]]) -> None:
         """Record shape fields that do not act; ``fields`` are values with their paths from ``path`` on."""

@@ -30,7 +30,7 @@ def check_result(build: SceneBuild) -> None:
 
 
 def _check_masses(build: SceneBuild) -> None:
-    labels, paths = build.builder.body_label, _paths(build, "body")
+    labels, paths = build.builder.body_label, places_of(build, "body")
     inertias = _inertias(build)
     with np.errstate(over="ignore"):
         masses = np.array(build.builder.body_mass, dtype=np.float64).astype(np.float32)
@@ -42,7 +42,7 @@ def _check_masses(build: SceneBuild) -> None:
 
 
 def _check_shapes(build: SceneBuild) -> None:
-    builder, paths = build.builder, _paths(build, "shape")
+    builder, paths = build.builder, places_of(build, "shape")
     for shape, label in enumerate(builder.shape_label):
         size = [float(value) for value in builder.shape_scale[shape]]
         with build.at(*paths.get(shape, ())):
@@ -54,7 +54,7 @@ def _check_shapes(build: SceneBuild) -> None:
 
 
 def _check_joints(build: SceneBuild) -> None:
-    builder, paths = build.builder, _paths(build, "joint")
+    builder, paths = build.builder, places_of(build, "joint")
     for joint, label in enumerate(builder.joint_label):
         kind = builder.joint_type[joint]
         with build.at(*paths.get(joint, ())):
@@ -83,7 +83,7 @@ def _check_finite(values: Any, what: str) -> None:
         raise Complaint(f"{what} is not finite")
 
 
-def _paths(build: SceneBuild, kind: str) -> dict[int, Path]:
+def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
     """Where bodies, shapes or joints of the model stand in the scene."""
     paths: dict[int, Path] = {}
     for i, added in enumerate(build.imported):
@@ -119,7 +119,7 @@ def note_changed_inertias(build: SceneBuild, model: newton.Model) -> None:
         return
     wanted = _inertias(build)
     got = model.body_inertia.numpy()[: builder.body_count]
-    paths = _paths(build, "body")
+    paths = places_of(build, "body")
     moments = np.abs(got).max(axis=(1, 2))
     for body in np.flatnonzero(np.abs(got - wanted).max(axis=(1, 2)) > 1e-3 * moments).tolist():
         shown = ", ".join(f"{moment:.3g}" for moment in np.diagonal(wanted[body]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import newton
@@ -11,28 +10,11 @@ import warp as wp
 from .bodies import WORLD
 from .build import SceneBuild
 from .errors import Complaint
-from .fields import JOINT_FIELDS, JointFields
-from .filters import drop_parent_filters
+from .fields import JointFields
+from .joint_defaults import joint_arguments, set_target
 from .objects import BallJoint, D6Joint, DistanceJoint, FixedJoint, FreeJoint, PrismaticJoint, RevoluteJoint
+from .placement import parent_frame, place_child
 from .references import trees_of
-
-_LIMITS = ("limit_lower", "limit_upper", "effort_limit", "velocity_limit")
-
-
-def set_joint_defaults(builder: newton.ModelBuilder, fields: JointFields) -> None:
-    """Make ``fields`` the defaults of joint dofs that are added later."""
-    builder.default_joint_cfg = newton.ModelBuilder.JointDofConfig(**_dof_arguments(fields))
-
-
-def _dof_arguments(fields: Any) -> dict[str, Any]:
-    """Joint fields of a scene as keywords of Newton, which writes 'no limit' as a large number."""
-    given = {name: value for name, value in fields.given().items() if name in JOINT_FIELDS}
-    for name in _LIMITS:
-        if name in given and abs(given[name]) > newton.MAXVAL:
-            given[name] = math.copysign(newton.MAXVAL, given[name])
-    if "actuator_mode" in given:
-        given["actuator_mode"] = newton.JointTargetMode(given["actuator_mode"])
-    return given
 
 
 def add_joints(build: SceneBuild) -> None:
@@ -41,12 +23,12 @@ def add_joints(build: SceneBuild) -> None:
         with build.at("joints", i):
             index = build.joint_of[joint.id] = _add_joint(build, joint)
             _check_limits(build, index, joint)
+            place_child(build, joint, index)
     build.stop_if_broken()
     first = build.builder.joint_count - len(build.scene.joints)
     for label, joints in trees_of(build.scene):
         with build.at("articulations"):
             build.builder.add_articulation([first + joint for joint in joints], label=label)
-    drop_parent_filters(build.builder, build.unfiltered)
 
 
 def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
@@ -63,37 +45,53 @@ def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
 def _add_joint(build: SceneBuild, joint: Any) -> int:
     builder = build.builder
     parent = WORLD if joint.parent == "world" else build.body_of[joint.parent]
-    stated = "collision_filter_parent" in joint.model_fields_set
     common: dict[str, Any] = {
         "parent": parent,
         "child": build.body_of[joint.child],
-        "parent_xform": wp.transform(*joint.parent_xform),
+        "parent_xform": parent_frame(build, joint),
         "child_xform": wp.transform(*joint.child_xform),
         "label": joint.label or joint.id,
-        # Not given, and with the world as parent, Newton's rule: only a body that is fixed to it ignores its shapes.
-        "collision_filter_parent": joint.collision_filter_parent if stated or parent != WORLD else None,
+        # None is Newton's rule, by which only a body that is fixed to the world ignores shapes of the world.
+        "collision_filter_parent": None if joint.collision_filter_parent else False,
     }
     if isinstance(joint, FixedJoint):
         return builder.add_joint_fixed(**common)
     if isinstance(joint, FreeJoint):
-        return builder.add_joint_free(**common)
-    if isinstance(joint, RevoluteJoint):
-        return builder.add_joint_revolute(**common, **_dof_arguments(joint))
-    if isinstance(joint, PrismaticJoint):
-        return builder.add_joint_prismatic(**common, **_dof_arguments(joint))
+        return _set_losses(build, joint, builder.add_joint_free(**common))
+    if isinstance(joint, DistanceJoint):
+        bounds = {"min_distance": joint.min_distance, "max_distance": joint.max_distance}
+        return _set_losses(build, joint, builder.add_joint_distance(**common, **bounds))
     if isinstance(joint, BallJoint):
         return builder.add_joint_ball(**common, armature=joint.armature, friction=joint.friction, damping=joint.damping)
-    if isinstance(joint, DistanceJoint):
-        return builder.add_joint_distance(**common, min_distance=joint.min_distance, max_distance=joint.max_distance)
-    assert isinstance(joint, D6Joint)
-    return builder.add_joint_d6(
-        **common,
-        linear_axes=[_dof(build, axis) for axis in joint.linear_axes],
-        angular_axes=[_dof(build, axis) for axis in joint.angular_axes],
-    )
+    linear: list[dict[str, Any]] = []
+    angular: list[dict[str, Any]] = []
+    if isinstance(joint, D6Joint):
+        linear = [_dof(build, axis) for axis in joint.linear_axes]
+        angular = [_dof(build, axis) for axis in joint.angular_axes]
+    else:
+        assert isinstance(joint, (RevoluteJoint, PrismaticJoint))
+        (angular if isinstance(joint, RevoluteJoint) else linear).append(_dof(build, joint))
+    config = newton.ModelBuilder.JointDofConfig
+    axes = {"linear_axes": [config(**dof) for dof in linear], "angular_axes": [config(**dof) for dof in angular]}
+    index = builder.add_joint(newton.JointType[joint.type.upper()], **common, **axes)
+    for i, dof in enumerate((*linear, *angular)):
+        set_target(builder, index, builder.joint_qd_start[index] + i, dof.get("target_pos"))
+    return index
 
 
-def _dof(build: SceneBuild, fields: JointFields) -> Any:
-    """One dof of a d6 joint, with the defaults of the scene below its own fields."""
-    defaults = _dof_arguments(build.scene.builder.defaults.joint)
-    return newton.ModelBuilder.JointDofConfig(**{**defaults, **_dof_arguments(fields)})
+def _dof(build: SceneBuild, fields: JointFields) -> dict[str, Any]:
+    """What is known of one dof: the defaults of the scene below its own fields."""
+    return joint_arguments(build.scene.builder.defaults.joint) | joint_arguments(fields)
+
+
+def _set_losses(build: SceneBuild, joint: FreeJoint | DistanceJoint, index: int) -> int:
+    """Armature and damping of a floating joint, which Newton adds without.
+
+    Armature has a default as that of any dof. Damping and friction are losses of bearings, of which it has none.
+    """
+    builder = build.builder
+    armature = builder.default_joint_cfg.armature if joint.armature is None else joint.armature
+    for dof in range(builder.joint_qd_start[index], builder.joint_dof_count):
+        builder.joint_armature[dof] = armature
+        builder.joint_damping[dof] = joint.damping or 0.0
+    return index

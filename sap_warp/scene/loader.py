@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import warp as wp
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..model import SapControl, SapModel, SapState
+from ..notes import Note
 from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
@@ -23,8 +24,11 @@ from .check import check_result, note_changed_inertias
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
 from .errors import SapSceneError, SapUnsupportedSceneFeature
-from .joints import add_joints, set_joint_defaults
+from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
+from .joints import add_joints
 from .materials import set_defaults
+from .notes import note_advice
+from .placement import note_misplaced_bodies
 from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
@@ -70,7 +74,7 @@ class SapLoadedScene:
     rigid_contact_max: int
     """Contacts that the collision buffer of all worlds should hold."""
     solver_options: dict[str, Any]
-    """Keyword arguments for `SolverSAP`, max_rigid_contact included."""
+    """Keyword arguments for `SolverSAP`, max_rigid_contact included. Beside others: ``**solver_options | {...}``."""
     duration: float | None = None
     """Simulated time of a benchmark run, if the scene gives it [s]."""
     frames: int | None = None
@@ -81,6 +85,8 @@ class SapLoadedScene:
     """Which part of the scene gave a shape of the first world, or a shared one, a value: for `explain_contact`."""
     unsupported_features: list[str] = field(default_factory=list)
     """What the scene asks for and this product does not simulate, each with its place."""
+    notes: list[Note] = field(default_factory=list)
+    """What is probably not what was meant, each with its place; `Simulation` prints them."""
 
 
 def load_sap_scene_config(path: SceneSource) -> Scene:
@@ -115,6 +121,24 @@ def load_sap_scene(
         SapSceneError: The scene is not valid or cannot be built; lists every problem with file, line and path.
         SapUnsupportedSceneFeature: ``strict`` is set and there are unsupported features.
     """
+    return load_scene(
+        path_or_mapping, device=device, rigid_contact_max=rigid_contact_max, num_worlds=num_worlds, strict=strict
+    )
+
+
+def load_scene(
+    path_or_mapping: SceneSource,
+    *,
+    device: Any = None,
+    rigid_contact_max: int | None = None,
+    num_worlds: int | None = None,
+    strict: bool = False,
+    when_built: Callable[[Mapping[str, Any]], None] | None = None,
+) -> SapLoadedScene:
+    """`load_sap_scene` for those who can use the time in which Newton makes a model of the worlds.
+
+    Then ``when_built`` is called with the solver options of the scene; what comes after that seldom fails.
+    """
     _check_count("num_worlds", num_worlds)
     _check_count("rigid_contact_max", rigid_contact_max)
     device = wp.get_device(device)
@@ -124,6 +148,8 @@ def load_sap_scene(
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
     _build_world(build)  # steps 2 to 7
     builder = _build_worlds(build, worlds)  # steps 8 and 9
+    if when_built is not None:
+        when_built(scene.simulation.solver)
     loaded = _finalize(build, builder, worlds, device, rigid_contact_max)
     if strict and build.unsupported:
         raise SapUnsupportedSceneFeature(build.unsupported)
@@ -156,6 +182,7 @@ def _build_world(build: SceneBuild) -> None:
     apply_post_build(build)  # step 7
     check_result(build)
     build.stop_if_broken()
+    note_armature_of_floating_joints(build)
 
 
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
@@ -189,8 +216,11 @@ def _finalize(
             sequence.set_start(sap_model)
         build.stop_if_broken()
     place_bodies(sap_model.newton_model)
+    note_advice(build, sap_model.newton_model)
+    note_misplaced_bodies(build, sap_model.newton_model, builder)
     sap_state = sap_model.state()
-    per_world = scene.simulation.max_rigid_contact or _estimate_contacts(sap_model, worlds)
+    stated = scene.simulation.max_rigid_contact or scene.simulation.solver.get("max_rigid_contact")
+    per_world = stated or _estimate_contacts(sap_model, worlds)
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
@@ -216,6 +246,7 @@ def _finalize(
         control_sequence=sequence,
         provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
+        notes=build.notes,
     )
 
 

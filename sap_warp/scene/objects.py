@@ -302,7 +302,7 @@ class Body(WithShapeFields):
     label: Text = None
     """Name in the model; the id if not given."""
     transform: Pose = Field(default_factory=Transform)
-    """Initial pose in the world."""
+    """Initial pose in the world; the frames of a joint that gives parent_xform, or joins two bodies, decide over it."""
     mass: NonNegative = 0.0
     """Mass [kg], to which shapes add by their density."""
     com: Vec3 = None
@@ -333,12 +333,12 @@ class _JointBase(Section):
     """Body id, or world."""
     child: Text
     """Body id."""
-    parent_xform: Pose = Field(default_factory=Transform)
-    """Frame of the joint in the parent body."""
+    parent_xform: Pose = None
+    """Frame of the joint in the parent body; if not given that body's frame, in the world the child's transform."""
     child_xform: Pose = Field(default_factory=Transform)
     """Frame of the joint in the child body."""
     collision_filter_parent: Boolean = True
-    """Whether shapes of the two bodies ignore each other; if not given, a joint to the world has it only when fixed."""
+    """Whether shapes of the two bodies ignore each other; those of the world are ignored by fixed bodies only."""
 
 
 class FixedJoint(_JointBase):
@@ -347,8 +347,15 @@ class FixedJoint(_JointBase):
     type: Literal["fixed"]
 
 
-class FreeJoint(_JointBase):
-    """Six degrees of freedom; starts at the pose of the child body."""
+class _FloatingJoint(_JointBase):
+    armature: NonNegative = None
+    """Inertia without weight, added to each degree of freedom [kg or kg m^2]; builder.defaults.joint if not given."""
+    damping: NonNegative = None
+    """Viscous damping of each degree of freedom [N s/m or N m s/rad]."""
+
+
+class FreeJoint(_FloatingJoint):
+    """Six degrees of freedom; starts at the transform of the child body."""
 
     type: Literal["free"]
 
@@ -377,8 +384,8 @@ class BallJoint(_JointBase):
     """Viscous damping of each rotation [N m s/rad]."""
 
 
-class DistanceJoint(_JointBase):
-    """Keeps the distance of two points within a range."""
+class DistanceJoint(_FloatingJoint):
+    """Keeps the distance of two points within a range; starts at the transform of the child body."""
 
     type: Literal["distance"]
     min_distance: Number = -1.0

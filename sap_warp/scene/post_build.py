@@ -12,6 +12,7 @@ from ..solver.options import SapOptions
 from .bodies import add_shape
 from .build import SceneBuild
 from .errors import Complaint, below
+from .filters import drop_parent_filters
 from .materials import read_tau, write_tau
 from .objects import InitialJointQ
 from .operations import (
@@ -55,6 +56,7 @@ def apply_post_build(build: SceneBuild) -> None:
     for i, operation in enumerate(build.scene.post_build):
         with build.at("post_build", i):
             _apply(operation, build, i)
+    drop_parent_filters(build.builder, build.unfiltered)
 
 
 @functools.singledispatch

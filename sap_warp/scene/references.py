@@ -25,6 +25,7 @@ def find_reference_problems(scene: Scene) -> list[Finding]:
         _duplicates("articulations", scene.articulations),
         _duplicates("assets", scene.assets),
         _articulation_problems(scene),
+        _capacity_problems(scene),
     )
     tree = list(itertools.islice(_joint_problems(scene), MAX_FINDINGS))
     # Joints that form no tree belong to none: what else would be said about them is a consequence.
@@ -55,6 +56,15 @@ def _duplicates(section: str, items: Sequence[Any]) -> Iterator[Finding]:
         elif section == "bodies" and item.id == "world":
             yield (section, i, "id"), "'world' stands for the world; choose another id"
         seen.setdefault(item.id, i)
+
+
+def _capacity_problems(scene: Scene) -> Iterator[Finding]:
+    """The capacity may stand in two places, but cannot be two numbers."""
+    one, other = scene.simulation.max_rigid_contact, scene.simulation.solver.get("max_rigid_contact")
+    if one is not None and other is not None and one != other:
+        path, inner = ("simulation", "max_rigid_contact"), ("simulation", "solver", "max_rigid_contact")
+        yield path, f"found {one}, but simulation.solver.max_rigid_contact is {other}; give one of them"
+        yield inner, f"found {other}, but simulation.max_rigid_contact is {one}; give one of them"
 
 
 def _joint_problems(scene: Scene) -> Iterator[Finding]:

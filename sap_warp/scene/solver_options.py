@@ -10,8 +10,10 @@ from .errors import Complaint, below
 from .values import read_number, show
 
 PRESET = "contact_preset_variant"
-PASSED_ON = ("strict_capacity",)
+PASSED_ON = ("strict_capacity", "block_dim")
 """Arguments of `SolverSAP` that are not numerical options."""
+MAX_BLOCK_DIM = 1024
+"""Most lanes that can share a world."""
 
 
 def read_solver_options(value: Any) -> dict[str, Any]:
@@ -39,10 +41,14 @@ def read_solver_options(value: Any) -> dict[str, Any]:
 
 
 def _read_option(name: str, value: Any, kind: str) -> Any:
-    if name in PASSED_ON:
-        if not isinstance(value, bool):
-            raise Complaint(f"found {show(value)}; expected true or false", (name,))
-        return value
+    if name == "strict_capacity" and not isinstance(value, bool):
+        raise Complaint(f"found {show(value)}; expected true or false", (name,))
+    if name == "block_dim":
+        with below(name):
+            lanes = read_number(value)
+        if lanes not in range(1, MAX_BLOCK_DIM + 1):
+            raise Complaint(f"found {show(value)}; expected a whole number from 1 to {MAX_BLOCK_DIM}", (name,))
+        return int(lanes)
     if kind.startswith(("float", "int")) and isinstance(value, str):
         with below(name):
             number = read_number(value)
@@ -55,6 +61,7 @@ def solver_options_schema() -> dict[str, Any]:
     from ..solver.options import _CHOICES, PRESETS, SapOptions
 
     properties: dict[str, Any] = {PRESET: {"enum": list(PRESETS)}, "strict_capacity": {"type": "boolean"}}
+    properties["block_dim"] = {"type": "integer", "minimum": 1, "maximum": MAX_BLOCK_DIM}
     kinds: dict[str, dict[str, Any]] = {
         "float": {"type": ["number", "string"]},
         "int": {"type": "integer"},

@@ -7,6 +7,7 @@ from collections import Counter
 import newton
 import numpy as np
 
+from ..advice.joints import driven_dofs
 from ..collision.paths import choose_path
 from .loader import SapLoadedScene
 
@@ -22,7 +23,7 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
     joints = Counter(
         newton.JointType(int(kind)).name.lower() for kind in model.joint_type.numpy()[: model.joint_count // worlds]
     )
-    mode = model.joint_target_mode.numpy()[: model.joint_dof_count // worlds]
+    driven = driven_dofs(model)[: model.joint_dof_count // worlds]
     mass = model.body_mass.numpy()[: model.body_count // worlds]
     pairs = model.shape_contact_pairs
     gravity = model.gravity.numpy().reshape(-1, 3)[0]
@@ -32,7 +33,7 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
         ("worlds", str(worlds)),
         ("bodies", f"{model.body_count // worlds} per world"),
         ("joints", _count(joints)),
-        ("dofs", f"{model.joint_dof_count // worlds} per world, {np.count_nonzero(mode)} driven"),
+        ("dofs", f"{model.joint_dof_count // worlds} per world, {np.count_nonzero(driven)} driven"),
         ("coordinates", f"{model.joint_coord_count // worlds} per world"),
         ("mass", f"{mass.sum():.6g} kg per world, bodies {mass.min():.3g} to {mass.max():.3g} kg"),
         ("colliding shapes", _count(shapes)),

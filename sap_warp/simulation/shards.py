@@ -6,8 +6,7 @@ import math
 import os
 import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import fields
@@ -22,8 +21,9 @@ import warp as wp
 from ..collision import SapCollisionPipeline
 from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
-from ..model import SapControl, SapModel, SapState
+from ..model import SapControl, SapModel, SapState, check_control, check_state, transforms_to_fp64
 from ..solver import SolverSAP
+from .compile import compile_beside
 from .run import Run
 from .split import ThreadsError, WorldShare
 from .statistics import StepCounter
@@ -98,25 +98,8 @@ class Shard:
         device = self.model.device
         if self._compiled or not device.is_cpu:  # for CUDA the driver's context belongs to this thread
             return
-        tasks: deque[Callable[[], Any]] = deque()
-        for kernel in self.solver.kernels(self.state):
-            tasks.append(partial(wp.load_module, kernel.module, device, block_dim=self.solver.block_dim))
-        tasks.append(partial(self.pipeline.collide, self.state, self.contacts))
-
-        def work() -> None:
-            while True:
-                try:
-                    task = tasks.popleft()
-                except IndexError:
-                    return
-                task()
-
-        helpers = (os.cpu_count() or 1) - 1  # this thread takes part: each thread has to prepare the headers once
-        with ThreadPoolExecutor(max(1, helpers)) as pool:
-            waiting = [pool.submit(work) for _ in range(helpers)]
-            work()
-            for each in waiting:
-                each.result()
+        collide = partial(self.pipeline.collide, self.state, self.contacts)
+        compile_beside(self.solver.kernels(self.state), [collide], device, self.solver.block_dim)
         self._compiled = True
 
     def _memory(self) -> list[wp.array]:
@@ -140,6 +123,36 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
         raise ThreadsError(f"threads is {threads}, but there are only {worlds} worlds to share out.")
     bounds = np.linspace(0, worlds, threads + 1).round().astype(int)
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
+
+
+def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
+    """A state of ``model`` in public order, with the values of ``given`` if there is one.
+
+    Raises:
+        TypeError: ``given`` is no state.
+        ValueError: It is one of another model, or in sap order.
+    """
+    state = model.state(precision)
+    if given is not None:
+        given = check_state("state", given, model.newton_model)
+        if given.joint_qd_order != "public" or given.body_f_order != "public":
+            raise ValueError("state is in sap order; Simulation takes public order.")
+        state.assign(given)
+        if state.precision != given.precision == "fp32":  # as `SapModel.state` and a reset have them
+            wp.copy(state.body_q, transforms_to_fp64(given.body_q))
+    return state
+
+
+def copy_control(model: SapModel, given: Any) -> SapControl:
+    """A control of ``model`` in public order, likewise."""
+    control = model.control()
+    if given is not None:
+        given = check_control(given, model.newton_model)
+        if given.joint_f_order != "public":
+            raise ValueError("control is in sap order; Simulation takes public order.")
+        for name in ("joint_f", "joint_target_pos", "joint_target_vel", "joint_act"):
+            wp.copy(getattr(control, name), getattr(given, name))
+    return control
 
 
 _Options = tuple[Mapping[str, Any], Mapping[str, Any], int | None, bool]

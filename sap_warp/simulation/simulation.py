@@ -12,6 +12,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from ..advice import advise
 from ..kernels.cache import with_kernels
 from ..kernels.capture import launches
 from ..kernels.types import normalize_precision
@@ -20,23 +21,22 @@ from ..model import (
     SapModel,
     SapState,
     check_bool,
-    check_control,
     check_count,
     check_flags,
-    check_state,
     check_time_step,
-    transforms_to_fp64,
 )
+from ..notes import Note, show_notes
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP
+from .compile import compile_ahead
 from .health import FAILED_FROM, Health
 from .kernels import assign_worlds
 from .memory import count_bytes
 from .schedule import ControlSequence, Schedule
-from .shards import Shard, Team, make_shards
+from .shards import Shard, Team, copy_control, copy_state, make_shards
 from .split import model_arrays, world_starts
 from .statistics import StepStatistics
-from .views import WorldView
+from .views import WorldView, as_mask
 
 
 class Simulation:
@@ -95,6 +95,7 @@ class Simulation:
         strict: bool = False,
         pipeline_options: Mapping[str, Any] | None = None,
         name: str = "",
+        notes: bool = True,
         **solver_options: Any,
     ):
         """Allocate everything. Kernels are compiled by `prepare` or by the first step.
@@ -115,6 +116,7 @@ class Simulation:
                 that could not take a step. It is raised after the step on the CPU, on CUDA when something is read.
             pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
             name: Shown by `repr` and in reports.
+            notes: Whether to look for what is probably not meant, and print it.
             **solver_options: Options of `SolverSAP`, for example ``contact_preset_variant``.
 
         Raises:
@@ -136,8 +138,8 @@ class Simulation:
             solver_options["max_rigid_contact"] = max_rigid_contact
         self.preset: str = solver_options.get("contact_preset_variant", "approx32")
         """What the solver's options started from."""
-        self.state = self._make_state(state)
-        self.control = self._make_control(control)
+        self.state = copy_state(self.sap_model, self.precision, state)
+        self.control = copy_control(self.sap_model, control)
         self._schedule = Schedule(control_sequence)
         self._starts = world_starts(self.model)
         self._arrays = model_arrays(self.model)
@@ -152,6 +154,9 @@ class Simulation:
         self._steps = 0
         self._ready = self._closed = False
         self._make_views()
+        self.notes: list[Note] = advise(self.model, solver_options) if check_bool("notes", notes) else []
+        """Advice about model or scene."""
+        show_notes(self.notes)
 
     @classmethod
     def from_scene(
@@ -186,42 +191,50 @@ class Simulation:
             UnknownSceneError: It is neither a file nor the name of a shipped scene.
             SapSceneError: The scene cannot be loaded.
         """
-        from ..scene import load_sap_scene
+        from ..scene.loader import load_scene
 
         if not isinstance(scene, (str, Path, Mapping)):
             raise TypeError(f"scene is a {type(scene).__name__}; expected a path, a name or the content of a file.")
         source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
-        load = partial(
-            load_sap_scene, source, device=device, num_worlds=num_worlds, strict=check_bool("strict", strict)
-        )
-        loaded = with_kernels(load)
+        options: dict[str, Any] = {"device": device, "num_worlds": num_worlds, "strict": check_bool("strict", strict)}
+        options["when_built"] = partial(compile_ahead, device=device, **solver_options)
+        loaded = with_kernels(partial(load_scene, source, **options))
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
         common |= {"strict": strict, "max_rigid_contact": max_rigid_contact}
         return cls.from_loaded(loaded, dt=dt, **common, **solver_options)
 
     @classmethod
     def from_loaded(
-        cls, loaded: Any, *, dt: float | None = None, max_rigid_contact: int | None = None, **options: Any
+        cls,
+        loaded: Any,
+        *,
+        dt: float | None = None,
+        max_rigid_contact: int | None = None,
+        notes: bool = True,
+        **options: Any,
     ) -> Simulation:
-        """Make a scene that was loaded before ready to run; see `from_scene` for the options."""
+        """Make a scene that was loaded before ready to run; see `from_scene` for the options, which win."""
         from ..scene import SapLoadedScene
 
         if not isinstance(loaded, SapLoadedScene):
             raise TypeError(f"loaded is a {type(loaded).__name__}; expected what load_sap_scene returns.")
-        own = dict(loaded.solver_options or {})
-        capacity = own.pop("max_rigid_contact", None)
-        capacity = capacity if loaded.max_rigid_contact is None else loaded.max_rigid_contact
-        capacity = capacity if max_rigid_contact is None else max_rigid_contact
-        return cls(
-            loaded.sap_model,
-            dt=loaded.dt if dt is None else dt,
-            max_rigid_contact=capacity,
-            state=loaded.sap_state,
-            control=loaded.sap_control,
-            control_sequence=loaded.control_sequence,
-            name=loaded.name,
-            **{**own, **options},
+        own: dict[str, Any] = {
+            "max_rigid_contact": loaded.max_rigid_contact,
+            **(loaded.solver_options or {}),
+            "state": loaded.sap_state,
+            "control": loaded.sap_control,
+            "control_sequence": loaded.control_sequence,
+            "name": loaded.name,
+            "dt": loaded.dt,
+            "notes": False,
+        }
+        given = {"dt": dt, "max_rigid_contact": max_rigid_contact}
+        sim = cls(
+            loaded.sap_model, **own | options | {name: value for name, value in given.items() if value is not None}
         )
+        sim.notes = list(loaded.notes)  # which know their places
+        show_notes(sim.notes if notes else ())
+        return sim
 
     # What it consists of.
 
@@ -483,27 +496,6 @@ class Simulation:
 
     # Construction.
 
-    def _make_state(self, given: SapState | None) -> SapState:
-        state = self.sap_model.state(self.precision)
-        if given is not None:
-            given = check_state("state", given, self.model)
-            if given.joint_qd_order != "public" or given.body_f_order != "public":
-                raise ValueError("state is in sap order; Simulation takes public order.")
-            state.assign(given)
-            if state.precision != given.precision == "fp32":  # as `SapModel.state` and `reset` have them
-                wp.copy(state.body_q, transforms_to_fp64(given.body_q))
-        return state
-
-    def _make_control(self, given: SapControl | None) -> SapControl:
-        control = self.sap_model.control()
-        if given is not None:
-            given = check_control(given, self.model)
-            if given.joint_f_order != "public":
-                raise ValueError("control is in sap order; Simulation takes public order.")
-            for name in ("joint_f", "joint_target_pos", "joint_target_vel", "joint_act"):
-                wp.copy(getattr(control, name), getattr(given, name))
-        return control
-
     def _make_views(self) -> None:
         state: Any = self.state
         control: Any = self.control
@@ -538,20 +530,7 @@ class Simulation:
             shard.run = None
 
     def _as_mask(self, given: Any) -> wp.array:
-        """Warp booleans of shape (worlds,)."""
-        worlds = self.world_count
-        if isinstance(given, wp.array):
-            if given.dtype is not wp.bool:
-                raise TypeError("world_mask must be an array of booleans.")
-            if given.shape not in ((worlds,), (worlds + 1,)):
-                raise ValueError(f"world_mask has shape {given.shape}; expected ({worlds},).")
-            return given[:worlds]
-        values = np.asarray(given)
-        if values.dtype != bool:
-            raise TypeError("world_mask must be an array of booleans.")
-        if values.shape != (worlds,):
-            raise ValueError(f"world_mask has shape {values.shape}; expected ({worlds},).")
-        return wp.array(values, dtype=wp.bool, device=self.device)
+        return as_mask(given, self.world_count, self.device)
 
     def _all_worlds(self) -> wp.array:
         return self._as_mask(np.ones(self.world_count, bool))

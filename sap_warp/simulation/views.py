@@ -133,3 +133,21 @@ class WorldView:
         shape = f"{self.world_count} x {sizes[0]}" if self.is_uniform else f"{self.world_count} x {sizes.min()}..."
         kind = wp.types.type_repr(self.array.dtype)
         return f"<WorldView {self.name}: {shape} {kind} on {self.array.device}>"
+
+
+def as_mask(given: Any, worlds: int, device: Any) -> wp.array:
+    """Warp booleans of shape (worlds,).
+
+    Raises:
+        TypeError: ``given`` has no booleans.
+        ValueError: It has another shape.
+    """
+    values = given if isinstance(given, wp.array) else np.asarray(given)
+    if values.dtype not in (wp.bool, np.dtype(bool)):
+        raise TypeError("world_mask must be an array of booleans.")
+    newton_has_one_more = isinstance(values, wp.array) and values.shape == (worlds + 1,)  # for what is in no world
+    if values.shape != (worlds,) and not newton_has_one_more:
+        raise ValueError(f"world_mask has shape {values.shape}; expected ({worlds},).")
+    if isinstance(values, wp.array):
+        return values[:worlds]
+    return wp.array(values, dtype=wp.bool, device=device)

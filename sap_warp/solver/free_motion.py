@@ -335,15 +335,19 @@ def make_free_velocity_kernel(pose: Types, types: Types):
     return free_velocity
 
 
+def motion_types(options: Any) -> tuple[Types, Types]:
+    """Precision of motions, and of poses: one forward kinematics serves dynamics and contacts, in the better one."""
+    types = TYPES[options.free_motion_solve_precision]
+    return types, FP64 if options.use_f64_boundary_pose else types
+
+
 class SapFreeMotion:
     """Owns the buffers of the stage; `data` can be read after a step."""
 
     def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, links: Links, options: Any):
         """Allocate everything once."""
         self.model, self.layout, self.sizes = model, layout, sizes
-        self.types = TYPES[options.free_motion_solve_precision]
-        # One forward kinematics serves dynamics and contacts, in the better of the two precisions asked for.
-        self.pose_types = FP64 if options.use_f64_boundary_pose or self.types is FP64 else self.types
+        self.types, self.pose_types = motion_types(options)
         scratch = Scratch(layout, sizes, model.device)
         solved = is_needed_by_all(options, sizes.distance_rows_max)
         counts = {"composite": scratch.body_count, "diagonal": scratch.dof_count}

@@ -24,6 +24,7 @@ from ..kernels.packed_rows import make_cholesky
 from ..kernels.structs import Scratch, StructArgument, WorldStarts, allocate_arrays, make_flat, make_window
 from ..kernels.types import TYPES, Types
 from .constraint_terms import make_constraint_terms
+from .free_motion import motion_types
 from .layout import LayoutSizes
 from .line_search import MONOTONE_DECAY, make_line_search
 from .objective import make_objective
@@ -419,6 +420,12 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     return newton_solve
 
 
+def solve_types(options: Any) -> tuple[Types, Types, Types, Types]:
+    """The precisions of `make_problem`: all that the kernel depends on."""
+    motion, pose = motion_types(options)
+    return motion, TYPES[options.contact_solve_precision], TYPES[options.contact_linear_solve_precision], pose
+
+
 class SapContactSolve:
     """Owns the buffers of the solve and the per-world statistics of the last step."""
 
@@ -434,10 +441,10 @@ class SapContactSolve:
     ):
         """Allocate everything once; ``lanes`` share a world."""
         self.model = model
-        self.types = TYPES[options.contact_solve_precision]
+        self.precisions = solve_types(options)
+        self.types = self.precisions[1]
         self.integration = POSITION_INTEGRATIONS.index(options.position_integration)
         motion = contact_jacobian.free_motion
-        self.precisions = (motion.types, self.types, TYPES[options.contact_linear_solve_precision], motion.pose_types)
         structs = make_problem(*self.precisions)
         self.problem: Any = structs.Problem()
         self.problem.layout, self.problem.motion, self.problem.options = layout, motion.data, _options(options, layout)

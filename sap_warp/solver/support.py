@@ -8,6 +8,7 @@ import newton
 import numpy as np
 from newton.solvers import SolverMuJoCo
 
+from ..notes import name_some as _named
 from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
 from .motors import motor_problems
@@ -23,7 +24,6 @@ _JOINT_TYPES = (
     newton.JointType.DISTANCE,
     newton.JointType.D6,
 )
-_SHOWN = 5
 
 
 class UnsupportedModelError(ValueError):
@@ -35,11 +35,6 @@ def check_model(model: newton.Model) -> None:
     problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model)]
     if problems:
         raise UnsupportedModelError("SolverSAP cannot simulate this model:\n  - " + "\n  - ".join(problems))
-
-
-def _named(labels: list[str], indices: np.ndarray) -> str:
-    names = ", ".join(repr(labels[i]) for i in indices[:_SHOWN])
-    return names + (f" and {len(indices) - _SHOWN} more" if len(indices) > _SHOWN else "")
 
 
 def _joint_problems(model: newton.Model) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 import sap_warp
 from tests.support.scene_files import (
+    ALL_JOINT_FIELDS,
     BOX,
     SINGLE_BOX,
     boxes,
@@ -331,24 +332,6 @@ def test_an_inertia_that_newton_replaces_is_reported():
 
 # Joints
 
-ALL_JOINT_FIELDS = {
-    "target_pos": 0.25,
-    "target_vel": 0.5,
-    "target_ke": 100.0,
-    "target_kd": 10.0,
-    "limit_lower": -1.5,
-    "limit_upper": 1.5,
-    "limit_ke": 2000.0,
-    "limit_kd": 20.0,
-    "armature": 0.125,
-    "effort_limit": 50.0,
-    "velocity_limit": 5.0,
-    "friction": 0.0625,
-    "damping": 0.75,
-    "actuator_mode": 2,
-    "axis": [0.0, 1.0, 0.0],
-}
-
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])
 def test_all_joint_fields_reach_the_model(kind):
@@ -478,12 +461,17 @@ def test_connected_bodies_ignore_each_other_unless_told_otherwise():
     assert filtered(load(scene), 0, 3)
 
 
-def test_a_joint_to_the_world_filters_world_shapes_only_when_fixed_or_told_to():
+@pytest.mark.parametrize("kind", ["free", "revolute", "prismatic", "ball", "distance"])
+@pytest.mark.parametrize("told", [{}, {"collision_filter_parent": True}, {"collision_filter_parent": False}])
+def test_a_joint_to_the_world_lets_its_body_touch_the_ground_and_the_world(kind, told):
     wall = {"op": "add_shape", "body": "world", "shape": BOX}
-    free_joint = {**boxes(), "post_build": [wall]}
-    assert not filtered(load(free_joint), 0, 1)
-    free_joint["joints"][0]["collision_filter_parent"] = True
-    assert filtered(load(free_joint), 0, 1)
+    loaded = load(with_joint(kind, **told) | {"post_build": [wall]})
+    assert loaded.shape_labels[2] == "DEFAULT_GROUND"
+    assert not filtered(loaded, 0, 1) and not filtered(loaded, 0, 2)
+
+
+def test_a_body_that_is_fixed_to_the_world_ignores_shapes_of_the_world():
+    wall = {"op": "add_shape", "body": "world", "shape": BOX}
     held = boxes("a", "b", post_build=[wall])
     held["joints"][1] = {"id": "weld", "type": "fixed", "child": "b"}
     assert filtered(load(held), 1, 2)

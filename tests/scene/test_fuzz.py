@@ -14,6 +14,14 @@ from hypothesis import strategies as st
 import sap_warp
 from sap_warp.scene.document import read_document
 from sap_warp.scene.section import Section
+from tests.support.random_scenes import (
+    SCALAR_FIELDS,
+    expected_fields,
+    expected_filters,
+    expected_poses,
+    make_scene,
+    matrix_of,
+)
 from tests.support.scene_files import BOX, boxes, chain, load, with_joint, with_shape
 
 URDF = """<robot name="r"><link name="a"><collision><geometry><box size="1 1 1"/></geometry></collision></link>
@@ -354,3 +362,75 @@ def test_scenes_that_load_also_step():
         if stepped == 12:
             break
     assert stepped == 12
+
+
+# Random models against an oracle that only reads the scene.
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models_are_what_their_scenes_say(seed, rng):
+    """Poses to fp32, fields and filters exactly, in the first of two worlds and in the second."""
+    scene = make_scene(rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # random transforms and frames disagree
+        loaded = load(scene, num_worlds=2)
+    model, bodies = loaded.sap_model, len(scene["bodies"])
+    poses = [matrix_of({"p": pose[:3], "q": pose[3:]}) for pose in loaded.sap_state.body_q.numpy().astype(float)]
+    np.testing.assert_allclose(poses, expected_poses(scene) * 2, rtol=0.0, atol=2e-5)
+    names = {"target_pos": "target_q", "target_vel": "target_qd"}
+    for name in SCALAR_FIELDS:
+        got = getattr(model, f"joint_{names.get(name, name)}").numpy()
+        for dof, row in enumerate(expected_fields(scene)):
+            if row.get(name) is not None:
+                entry = coordinate_of(scene, dof) if name == "target_pos" else dof
+                assert got[entry] == np.float32(row[name]), (name, dof)
+    filtered, telling = expected_filters(scene)
+    ground = max(pair[1] for pair in telling)
+    shapes = (model.shape_count - 1) // 2
+    for world in range(2):
+        own = {s: s + world * shapes for s in range(shapes)} | {ground: model.shape_count - 1}
+        got = {pair for pair in telling if (own[pair[0]], own[pair[1]]) in model.shape_collision_filter_pairs}
+        assert got == filtered
+    assert bodies * 2 == model.body_count
+
+
+def coordinate_of(scene, dof):
+    """First entry of joint_q of the joint that has a dof; for scalar dofs the entry of that dof."""
+    sizes = {"fixed": (0, 0), "free": (6, 7), "distance": (6, 7), "ball": (3, 4), "d6": (2, 2)}
+    dofs = coordinates = 0
+    for joint in scene["joints"]:
+        size = sizes.get(joint["type"], (1, 1))
+        if dof < dofs + size[0]:
+            return coordinates + dof - dofs
+        dofs, coordinates = dofs + size[0], coordinates + size[1]
+    raise AssertionError(dof)
+
+
+def test_random_boxes_rest_where_statics_puts_them(rng):
+    """Boxes on tables of random height, turned about z, filters written out or not: half a height above, less sag.
+
+    Four corners with stiffness ke in series to that of the table carry the weight.
+    """
+    ke, density, scene = 1e5, 500.0, {"bodies": [], "joints": []}
+    heights = []
+    for i in range(6):
+        table, half, side = rng.uniform(0.1, 0.5, 3)
+        turned = {"axis_angle": {"axis": "z", "angle": float(rng.uniform(-3, 3))}}
+        box = {"type": "box", "hx": 0.5 * side, "hy": 0.5 * side, "hz": 0.25 * half}
+        board = {"type": "box", "hx": 0.6, "hy": 0.6, "hz": 0.5 * table}
+        at, top = [2.0 * i, 0.0], table + 0.25 * half
+        scene["bodies"] += [
+            {"id": f"table{i}", "transform": {"p": [*at, 0.5 * table], "q": turned}, "shapes": [board]},
+            {"id": f"box{i}", "transform": {"p": [*at, top], "q": turned}, "shapes": [box]},
+        ]
+        told = [{}, {"collision_filter_parent": True}, {"collision_filter_parent": False}][i % 3]
+        scene["joints"] += [
+            {"id": f"hold{i}", "type": "fixed", "child": f"table{i}", **told},
+            {"id": f"free{i}", "type": "free", "child": f"box{i}", **told},
+        ]
+        mass = density * side * side * 0.5 * half
+        heights.append(top - 9.81 * mass / (4 * ke / 2))
+    scene["builder"] = {"rigid_gap": 0.01, "defaults": {"shape": {"ke": ke, "density": density, "tau": 0.02}}}
+    with sap_warp.Simulation.from_scene(scene, device="cpu", contact_preset_variant="drake") as simulation:
+        simulation.step(400)
+        np.testing.assert_allclose(simulation.body_q.numpy()[0, 1::2, 2], heights, atol=1e-4)

@@ -10,6 +10,25 @@ import sap_warp
 
 BOX = {"type": "box", "hx": 0.1, "hy": 0.2, "hz": 0.3}
 
+ALL_JOINT_FIELDS = {
+    "target_pos": 0.25,
+    "target_vel": 0.5,
+    "target_ke": 100.0,
+    "target_kd": 10.0,
+    "limit_lower": -1.5,
+    "limit_upper": 1.5,
+    "limit_ke": 2000.0,
+    "limit_kd": 20.0,
+    "armature": 0.125,
+    "effort_limit": 50.0,
+    "velocity_limit": 5.0,
+    "friction": 0.0625,
+    "damping": 0.75,
+    "actuator_mode": 2,
+    "axis": [0.0, 1.0, 0.0],
+}
+"""A value for each field of a joint dof, none of them a default."""
+
 SINGLE_BOX = """\
 schema_version: 1
 name: single_box

@@ -1,0 +1,35 @@
+"""Notes about a scene that loads: advice about its model with places in the file, and what only the file can tell."""
+
+from __future__ import annotations
+
+import newton
+import numpy as np
+
+from ..advice import advise
+from ..advice.joints import WITHOUT_GAINS, undriven_dofs
+from .build import SceneBuild
+from .check import places_of
+from .operations import SetJointTargets
+from .selectors import select_entries
+
+
+def note_advice(build: SceneBuild, model: newton.Model) -> None:
+    """Collect the notes about the finished ``model`` of a scene."""
+    _note_asked_drives(build, model)
+    known = {note.id for note in build.notes}
+    for note in advise(model, build.scene.simulation.solver):
+        if note.id not in known:  # the scene knows better where it comes from
+            kind, index = note.subject or ("", 0)
+            place = places_of(build, kind).get(index, ()) if kind else ()
+            build.note(note.id, place, note.message, note.subject)
+
+
+def _note_asked_drives(build: SceneBuild, model: newton.Model) -> None:
+    """Drives that the scene itself switches on and that have no gains in the end."""
+    idle = np.append(undriven_dofs(model), False)
+    for i, operation in enumerate(build.scene.post_build):
+        if isinstance(operation, SetJointTargets) and operation.mode is not None:
+            hits = idle[select_entries(build, operation, "dof")]
+            if hits.any():
+                what = f"sets a mode, but {hits.sum()} of {len(hits)} dofs have neither ke nor kd: nothing drives them"
+                build.note(WITHOUT_GAINS, ("post_build", i), what)

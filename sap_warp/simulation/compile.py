@@ -1,0 +1,76 @@
+"""Compiling kernels beside each other, and the heaviest one while the model is still being made."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import warp as wp
+
+from ..solver.newton import make_solve_kernel, solve_types
+from ..solver.options import expand_options
+
+_ahead: dict[Any, tuple[ThreadPoolExecutor, Future[None]]] = {}
+"""The module that is being compiled ahead, if there is one, and the threads for it."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ahead.clear)  # threads do not come along
+
+
+def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver_options: Any) -> None:
+    """Begin to compile the kernel of the solve in another thread, and return.
+
+    It takes as long as all others together and depends on nothing but the solver's options. Options that are not valid
+    are left to the solver to refuse, and a failure is left to `compile_beside`.
+    """
+    if not wp.get_device(device).is_cpu or (os.cpu_count() or 1) == 1 or _ahead:
+        return
+    with suppress(ValueError, TypeError):
+        options = {**scene_options, **solver_options}
+        block_dim = options.pop("block_dim", 1)
+        module = make_solve_kernel(*solve_types(expand_options(**options))).module
+        pool = _make_pool()
+        _ahead[module] = pool, pool.submit(wp.load_module, module, device, block_dim=block_dim)
+
+
+def compile_beside(kernels: Iterable[Any], others: Iterable[Callable[[], Any]], device: Any, block_dim: int) -> None:
+    """Load the modules of ``kernels``, compiled if they are not in the kernel cache, on as many cores as there are.
+
+    Args:
+        kernels: The heaviest first.
+        others: What compiles something else.
+        device: Warp device.
+        block_dim: Lanes of a block.
+    """
+    loads = {kernel.module: partial(wp.load_module, kernel.module, device, block_dim=block_dim) for kernel in kernels}
+    ahead = next((module for module in loads if module in _ahead), None)
+    tasks = deque([load for module, load in loads.items() if module is not ahead] + list(others))
+
+    def work() -> None:
+        while True:
+            try:
+                task = tasks.popleft()
+            except IndexError:
+                return
+            task()
+
+    # Each thread has to prepare the headers once: this one takes part, and the one that compiles ahead goes on.
+    pool, started = _ahead.pop(ahead, (None, None))
+    with pool or _make_pool() as threads:
+        waiting = [started] if started else []
+        waiting += [threads.submit(work) for _ in range(_helper_count())]
+        work()
+        for each in waiting:
+            each.result()
+
+
+def _helper_count() -> int:
+    return max(1, (os.cpu_count() or 1) - 1)
+
+
+def _make_pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_helper_count(), "sap-warp-compile")
