@@ -27,7 +27,7 @@ def objects():
     assert type(pipeline.broad_phase) is type(sorting)
     assert type(pipeline.narrow_phase) is NarrowPhase
     stages = {"narrow_phase": pipeline.narrow_phase, "sweep_and_prune": sorting}
-    return {"model": model, "pipeline": pipeline, **stages}
+    return {"model": model, "builder": b, "pipeline": pipeline, **stages}
 
 
 @pytest.mark.parametrize(
