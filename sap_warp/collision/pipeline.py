@@ -11,7 +11,8 @@ import numpy as np
 import warp as wp
 
 from ..contacts import SapContacts, newton_contacts_of
-from ..model import SapModel, check_array
+from ..kernels.capture import launches
+from ..model import SapModel, check_array, check_bool, check_time_step
 from .capacity import sap_estimate_rigid_contact_max
 from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
@@ -113,6 +114,8 @@ class SapCollisionPipeline:
         self.collision_model = (
             collision_model if isinstance(collision_model, SapCollisionModel) else SapCollisionModel(model)
         )
+        deterministic = check_bool("deterministic", deterministic)
+        strict_capacity = check_bool("strict_capacity", strict_capacity)
         if unsupported_pairs not in _UNSUPPORTED_ACTIONS:
             choices = ", ".join(map(repr, _UNSUPPORTED_ACTIONS))
             raise ValueError(f"unsupported_pairs is {unsupported_pairs!r}; valid choices are {choices}.")
@@ -153,6 +156,7 @@ class SapCollisionPipeline:
         self._overflow.prepare(buffer)
         return SapContacts(buffer)
 
+    @launches
     def collide(
         self, state: CollisionStateLike, contacts: SapContacts | newton.Contacts, *, dt: float | None = None
     ) -> None:
@@ -169,6 +173,8 @@ class SapCollisionPipeline:
             TypeError: An argument is of the wrong type or precision.
             ValueError: A length or a device does not fit the model, or ``contacts`` is of another size.
         """
+        if dt is not None:
+            check_time_step(dt)
         buffer = newton_contacts_of(contacts)
         view = sap_collision_state_from_state(state)
         model = self.newton_pipeline.model

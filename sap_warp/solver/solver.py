@@ -11,6 +11,7 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
+from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
 from ..kernels.types import TYPES
 from ..model import (
@@ -18,11 +19,13 @@ from ..model import (
     SapModel,
     SapState,
     check_array,
+    check_bool,
+    check_control,
+    check_flags,
+    check_state,
     check_time_step,
     register_tau,
-    sap_control_from_newton,
     sap_model_from_newton,
-    sap_state_from_newton,
 )
 from .acceleration import BodyAcceleration
 from .constraints import SapConstraints
@@ -95,6 +98,9 @@ class SolverSAP(SolverBase):
         self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
         self.options: SapOptions = expand_options(contact_preset_variant, **options)
         check_model(self.sap_model.newton_model)
+        if collision_pipeline is not None and not hasattr(collision_pipeline, "collide"):
+            kind = type(collision_pipeline).__name__
+            raise TypeError(f"collision_pipeline is a {kind}; expected a newton.CollisionPipeline or None.")
         super().__init__(
             self.sap_model.newton_model,
             collision_pipeline=collision_pipeline,
@@ -102,7 +108,7 @@ class SolverSAP(SolverBase):
             collision_frequency_type=collision_frequency_type,
         )
         self._block_dim = self._check_block_dim(block_dim)
-        self._strict_capacity = bool(strict_capacity)
+        self._strict_capacity = check_bool("strict_capacity", strict_capacity)
         self._warn_if_undamped()
         self._build()
 
@@ -119,6 +125,12 @@ class SolverSAP(SolverBase):
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
         self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints, lanes)
         self.boundary = SapBoundary(*shared, parameters, self.links, self.free_motion, self.contact_solve)
+        found = {
+            n: getattr(self.contact_solve.data, n) for n in ("status", "iterations", "line_iterations", "residual")
+        }
+        rows = self.contact_jacobian
+        self.outcome = found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
+        """What is known of each world's last step, on the device; zero after a reset."""
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
         self.ranges = split_worlds(self.sizes, lanes, self.model.device)
         """The worlds that a step takes at a time."""
@@ -129,6 +141,7 @@ class SolverSAP(SolverBase):
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
+    @launches
     def step(
         self,
         state_in: SapState | newton.State,
@@ -218,12 +231,14 @@ class SolverSAP(SolverBase):
             collision_frequency=collision_frequency, collision_frequency_type=collision_frequency_type
         )
 
+    @launches
     def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
         self.boundary.begin(self._state(state, "state"), self._control(control), self.all_worlds)
         self.free_motion.compute(self.boundary, check_time_step(dt), self.all_worlds)
         return self.free_motion
 
+    @launches
     def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
         """Run the first three stages alone: contact rows and dof terms at ``state``, for inspection."""
         found = self._contacts(contacts)
@@ -233,6 +248,7 @@ class SolverSAP(SolverBase):
         self.contact_jacobian.compute(self.boundary, inputs, check_time_step(dt), self.all_worlds, ctrl)
         return self.contact_jacobian
 
+    @launches
     def contact_forces(self) -> ContactForces:
         """Contact forces of the last step, computed now: per contact, per body, and spatial as Newton defines them.
 
@@ -261,11 +277,14 @@ class SolverSAP(SolverBase):
         if found.force is not None:
             wp.copy(found.force, forces.spatial_force)
 
+    @launches
     def reset(
         self,
         state: SapState | newton.State,
         world_mask: wp.array | None = None,
         flags: Any = None,
+        *,
+        control: SapControl | newton.Control | None = None,
     ) -> None:
         """Return worlds of ``state`` to the model's initial state, in place.
 
@@ -274,12 +293,15 @@ class SolverSAP(SolverBase):
             world_mask: Boolean array of shape (world_count + 1,), the last entry for global entities, as Newton
                 defines it, or of shape (world_count,). None resets all worlds and sets the clock to zero.
             flags: `newton.StateFlags` that select what is reset; None resets everything.
+            control: Inputs to look at: entries of these worlds that are not finite return to the model's values.
         """
-        self._reset.reset(self._state(state, "state"), world_mask, flags)
+        inputs = None if control is None else self._control(control)
+        self._reset.reset(self._state(state, "state"), world_mask, flags, inputs)
         if world_mask is None:
             self.boundary.time.zero_()
             self.boundary.frame.zero_()
 
+    @launches
     def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
         """Take over what has changed in the model.
 
@@ -291,7 +313,9 @@ class SolverSAP(SolverBase):
 
         Raises:
             UnsupportedModelError: The change leads to a model that the solver does not simulate.
+            TypeError: ``flags`` is no flag.
         """
+        check_flags(flags)
         check_model(self.model)
         if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.constraints.refresh():
             time, frame = self.boundary.time, self.boundary.frame
@@ -388,19 +412,7 @@ class SolverSAP(SolverBase):
         return int(self.boundary.frame.numpy()[0])
 
     def _state(self, state: Any, name: str) -> SapState:
-        if isinstance(state, newton.State):
-            state = sap_state_from_newton(state)
-        elif not isinstance(state, SapState):
-            raise TypeError(f"{name} is a {type(state).__name__}; expected a SapState or a newton.State.")
-        model, device = self.model, self.model.device
-        fp64 = state.precision == "fp64"
-        scalar, pose = ((wp.float64,), (wp.transformd,)) if fp64 else ((wp.float32,), (wp.transformf,))
-        check_array(name, "joint_q", state.joint_q, scalar, model.joint_coord_count, device)
-        check_array(name, "joint_qd", state.joint_qd, scalar, model.joint_dof_count, device)
-        check_array(name, "body_q", state.body_q, pose, model.body_count, device)
-        check_array(name, "body_qd", state.body_qd, (wp.spatial_vectorf,), model.body_count, device)
-        check_array(name, "body_f", state.body_f, (wp.spatial_vectorf,), model.body_count, device)
-        return state
+        return check_state(name, state, self.model)
 
     def _view_model_control(self) -> SapControl:
         """The control that a step without one uses: the model's own arrays."""
@@ -408,18 +420,7 @@ class SolverSAP(SolverBase):
         return SapControl(model.joint_f, model.joint_target_q, model.joint_target_qd, model.joint_act, "public")
 
     def _control(self, control: Any) -> SapControl:
-        if control is None:
-            return self._model_control
-        if isinstance(control, newton.Control):
-            control = sap_control_from_newton(control)
-        elif not isinstance(control, SapControl):
-            raise TypeError(f"control is a {type(control).__name__}; expected a SapControl, a newton.Control or None.")
-        model, device, fp32 = self.model, self.model.device, (wp.float32,)
-        check_array("control", "joint_f", control.joint_f, fp32, model.joint_dof_count, device)
-        check_array("control", "joint_target_pos", control.joint_target_pos, fp32, model.joint_coord_count, device)
-        check_array("control", "joint_target_vel", control.joint_target_vel, fp32, model.joint_dof_count, device)
-        check_array("control", "joint_act", control.joint_act, fp32, model.joint_dof_count, device)
-        return control
+        return self._model_control if control is None else check_control(control, self.model)
 
     def _ctrl(self, control: Any) -> Any:
         """MuJoCo's control inputs of a Newton control, if the model has actuators that read them."""

@@ -427,12 +427,16 @@ class SapBoundary:
         """Read ``state`` and ``control``, and place the bodies for the free motion."""
         self._launch(BEGIN, state, control, 0.0, worlds)
 
+    def continues(self, state: SapState) -> bool:
+        """Whether joint coordinates of ``state`` stay as they are until `end`."""
+        return self._end_types(state) == (self._motion.pose_types, self._motion.types)
+
     def proceed(self, state: SapState, control: SapControl, dt: float, worlds: WorldRange) -> None:
         """Finish a step and begin the next one with the same forces: the same bits as `end` and `begin`.
 
         Of ``state`` only the poses are written.
         """
-        if self._end_types(state) == (self._motion.pose_types, self._motion.types):
+        if self.continues(state):
             self._launch(CONTINUE, state, control, dt, worlds)
         else:
             self.end(state, control, dt, worlds)
