@@ -13,10 +13,10 @@ import warp as wp
 from ..contacts import SapContacts, newton_contacts_of
 from ..kernels.capture import launches
 from ..model import SapModel, check_array, check_bool, check_time_step
-from .capacity import sap_estimate_rigid_contact_max
+from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
 from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
-from .newton_compat import AdaptedPipeline, publish_capacity
+from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, publish_capacity
 from .overflow import Overflow, larger_capacity
 from .pairs import (
     UnsupportedPair,
@@ -83,7 +83,7 @@ class SapCollisionPipeline:
         rigid_contact_max: int | None = None,
         broad_phase: Any = None,
         narrow_phase: newton.geometry.NarrowPhase | None = None,
-        deterministic: bool = False,
+        deterministic: bool | None = None,
         strict_capacity: bool = False,
         unsupported_pairs: str = "raise",
         **newton_options: Any,
@@ -98,7 +98,7 @@ class SapCollisionPipeline:
             narrow_phase: Expert instance, only together with an instance of a broad phase. On the CPU the launches of
                 instances of Newton's own classes are adapted during a pass, those of subclasses are not.
             deterministic: Sort the contacts, so that their order does not depend on how threads were scheduled. On
-                the CPU the order is reproducible anyway.
+                the CPU the order is reproducible anyway. None sorts on CUDA where meshes or heightfields may meet.
             strict_capacity: Raise `ContactCapacityError` when the host next asks for a count, instead of one
                 warning, if contacts were dropped.
             unsupported_pairs: ``"raise"``, or ``"warn"`` to let such pairs pass through each other.
@@ -125,6 +125,8 @@ class SapCollisionPipeline:
         expert = _are_expert_instances(broad_phase, narrow_phase)
         mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
         pairs = _explicit_pairs(model, mode, newton_options)
+        if deterministic is None:
+            deterministic = not expert and not model.device.is_cpu and needs_sorting(model, pairs, newton_options)
         self.path = choose_path(model, pairs, _wanted_of_newton(expert, deterministic, mode, newton_options))
         path = PATHS[self.path.name]
         found_max = larger_capacity(capacity, path.bound(model, pairs))
@@ -296,6 +298,19 @@ def _explicit_pairs(model: newton.Model, mode: Any, newton_options: dict[str, An
 
 def _pair_list(pairs: wp.array | None) -> np.ndarray | None:
     return None if pairs is None else np.asarray(pairs.numpy()).reshape(-1, 2)
+
+
+def needs_sorting(model: newton.Model, pairs: np.ndarray | None, newton_options: dict[str, Any]) -> bool:
+    """Whether contacts come in an order that would make a world depend on its neighbours on CUDA.
+
+    Args:
+        model: Whose shapes.
+        pairs: The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them.
+        newton_options: With more triangle pairs than Newton can number, it cannot sort.
+    """
+    kinds = model.shape_type.numpy()
+    met = kinds if pairs is None else kinds[pairs]
+    return bool(np.isin(met, MESH_LIKE).any()) and newton_options.get("max_triangle_pairs", 0) < SORTED_TRIANGLES_MAX
 
 
 def _wanted_of_newton(expert: bool, deterministic: bool, mode: Any, newton_options: dict[str, Any]) -> str:
