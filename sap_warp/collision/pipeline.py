@@ -73,6 +73,9 @@ class SapCollisionPipeline:
     path: PathChoice
     """Which way the contacts are found and why, see `paths`; ``str(path)`` is a sentence."""
 
+    record: CapacityRecord
+    """What passes found and dropped; `check` and the counts below report it."""
+
     unsupported_pairs: list[UnsupportedPair]
     """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
 
@@ -114,7 +117,8 @@ class SapCollisionPipeline:
         self.collision_model = (
             collision_model if isinstance(collision_model, SapCollisionModel) else SapCollisionModel(model)
         )
-        deterministic = check_bool("deterministic", deterministic)
+        if deterministic is not None:
+            deterministic = check_bool("deterministic", deterministic)
         strict_capacity = check_bool("strict_capacity", strict_capacity)
         if unsupported_pairs not in _UNSUPPORTED_ACTIONS:
             choices = ", ".join(map(repr, _UNSUPPORTED_ACTIONS))
@@ -149,8 +153,8 @@ class SapCollisionPipeline:
         self.unsupported_pairs = self._find_unsupported(unsupported_pairs)
         larger = pipeline.contacts_for(found_max) if found_max > capacity else None
         self._overflow = Overflow(model, capacity, larger)
-        self._record = CapacityRecord(pipeline, strict_capacity, self._overflow)
-        self._path = path(PathParts(pipeline, pairs, self._overflow, self._record))
+        self.record = CapacityRecord(pipeline, strict_capacity, self._overflow)
+        self._path = path(PathParts(pipeline, pairs, self._overflow, self.record))
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -222,18 +226,18 @@ class SapCollisionPipeline:
     @property
     def last_contact_count(self) -> int:
         """Contacts that the last pass left in the buffer, over all worlds."""
-        record = self._record.read()
+        record = self.record.read()
         return int(record[LAST] - record[LAST_DROPPED])
 
     @property
     def last_overflow(self) -> int:
         """Contacts that the last pass found and dropped because the buffer was full."""
-        return int(self._record.read()[LAST_DROPPED])
+        return int(self.record.read()[LAST_DROPPED])
 
     @property
     def peak_contact_count(self) -> int:
         """Most contacts that a pass found, kept or not, since construction or `clear_statistics`."""
-        return int(self._record.read()[PEAK])
+        return int(self.record.read()[PEAK])
 
     def check(self) -> None:
         """Report what was dropped since construction or `clear_statistics`: a warning, or an error if strict.
@@ -241,11 +245,11 @@ class SapCollisionPipeline:
         Raises:
             ContactCapacityError: Something was dropped, and ``strict_capacity`` is set.
         """
-        self._record.read()
+        self.record.read()
 
     def clear_statistics(self) -> None:
         """Set all counts to zero; a later overflow is reported again."""
-        self._record.clear()
+        self.record.clear()
 
     def _find_unsupported(self, action: str) -> list[UnsupportedPair]:
         pipeline = self.newton_pipeline

@@ -82,7 +82,6 @@ class Shard:
                     run.launch(2)  # whatever is made on first use must exist before the capture
                     self.solver.reset(self.state)
                 finally:
-                    self.pipeline.clear_statistics()
                     for target, source in zip(kept, saved, strict=True):
                         wp.copy(target, source)
                 run.capture()
@@ -107,7 +106,9 @@ class Shard:
         counter, clock = self.counter, self.solver.boundary
         arrays = [getattr(self.state, f.name) for f in fields(self.state)]
         counts = [counter.iterations, counter.trials, counter.totals, counter.maxima, clock.time, clock.frame]
-        return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *self.solver.outcome.values()]
+        dropped = [*self.solver.dropped.counters, *self.pipeline.record.counters]
+        outcome = [*self.solver.outcome.values(), *dropped]
+        return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *outcome]
 
 
 def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:

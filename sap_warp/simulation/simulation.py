@@ -29,7 +29,7 @@ from ..notes import Note, show_notes
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP
 from .compile import compile_ahead
-from .health import FAILED_FROM, Health
+from .health import FAILED_FROM, CapacityOptions, Health
 from .kernels import assign_worlds
 from .memory import count_bytes
 from .schedule import ControlSequence, Schedule
@@ -113,7 +113,8 @@ class Simulation:
             control_sequence: Writes the inputs at its own pace.
             statistics: Whether steps are counted, which costs one small kernel.
             strict: Whether a result that cannot be right is an error instead of a warning, once for each kind: worlds
-                that could not take a step. It is raised after the step on the CPU, on CUDA when something is read.
+                that could not take a step, contacts that found no place (for these ``strict_capacity`` is enough). It
+                is raised after the step on the CPU, on CUDA when something is read.
             pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
             name: Shown by `repr` and in reports.
             notes: Whether to look for what is probably not meant, and print it.
@@ -148,7 +149,9 @@ class Simulation:
         options = (solver_options, pipeline_options or {}, rigid_contact_max, counted)
         self.shards: tuple[Shard, ...] = with_kernels(partial(make_shards, whole, self.threads, options))
         self._team = Team(self.shards)
-        self._health = Health(self.shards, strict)
+        strict_capacity = any((given or {}).get("strict_capacity") for given in (solver_options, pipeline_options))
+        capacity = CapacityOptions(rigid_contact_max=rigid_contact_max, strict=bool(strict_capacity))
+        self._health = Health(self.shards, strict, capacity)
         self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
@@ -234,6 +237,8 @@ class Simulation:
         )
         sim.notes = list(loaded.notes)  # which know their places
         show_notes(sim.notes if notes else ())
+        if max_rigid_contact is None and loaded.max_rigid_contact:
+            sim._health.capacity.name = "simulation.max_rigid_contact"
         return sim
 
     # What it consists of.
@@ -397,6 +402,8 @@ class Simulation:
                 rows of chosen worlds are read. Body poses follow.
             joint_qd: Velocities to start from, likewise.
         """
+        if world_mask is None:  # with a mask on CUDA nobody waits
+            self._health.look()
         with self._team.lock:
             self._reset(None if world_mask is None else self._as_mask(world_mask), joint_q, joint_qd)
 
@@ -449,7 +456,7 @@ class Simulation:
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world in the last step."""
         self._health.look()
-        return np.concatenate([shard.solver.status for shard in self.shards])
+        return np.concatenate([shard.solver.world_status.numpy() for shard in self.shards])
 
     @property
     def diverged(self) -> np.ndarray:
@@ -464,6 +471,7 @@ class Simulation:
     @property
     def contact_counts(self) -> np.ndarray:
         """Contacts of each world in the last step."""
+        self._health.look()
         return np.concatenate([shard.solver.contact_jacobian.contact_count.numpy() for shard in self.shards])
 
     def base_heights(self) -> np.ndarray:
