@@ -12,6 +12,7 @@ import warp as wp
 
 from ..contacts import SapContacts, newton_contacts_of
 from ..kernels.capture import launches
+from ..kernels.room import BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
 from ..model import SapModel, check_array, check_bool, check_time_step
 from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
 from .ground_ranges import GroundRanges
@@ -110,7 +111,7 @@ class SapCollisionPipeline:
 
         Raises:
             ValueError: An option has no valid value, shapes may meet that no narrow phase can handle or that are
-                hydroelastic, or an option needs a larger ``rigid_contact_max``.
+                hydroelastic, an option needs a larger ``rigid_contact_max``, or memory is too small for it.
             TypeError: An argument is of the wrong type.
         """
         model = newton_model_of(collision_model)
@@ -134,6 +135,7 @@ class SapCollisionPipeline:
         self.path = choose_path(model, pairs, _wanted_of_newton(expert, deterministic, mode, newton_options))
         path = PATHS[self.path.name]
         found_max = larger_capacity(capacity, path.bound(model, pairs))
+        _check_room(capacity, found_max, deterministic, model.device)
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
         if found_max > capacity:
@@ -341,6 +343,14 @@ def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: in
             f"{wanted[0]} needs a buffer that cannot overflow: rigid_contact_max is {capacity}, and these shapes may "
             f"have {found_max} contacts. Set rigid_contact_max={found_max} or more, or None."
         )
+
+
+def _check_room(capacity: int, found_max: int, deterministic: bool, device: Any) -> None:
+    """Refuse a buffer that, with the larger one beside it, does not fit into memory."""
+    unit = SORTED_PLACE if deterministic else BUFFER_PLACE
+    if found_max > capacity:
+        unit += CHOICE_PLACE * found_max // capacity
+    check_room("rigid_contact_max", capacity, unit, device)
 
 
 def _check_capacity(value: Any) -> int:

@@ -21,6 +21,7 @@ import warp as wp
 from ..collision import SapCollisionPipeline
 from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
+from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
 from ..model import SapControl, SapModel, SapState, check_control, check_state, transforms_to_fp64
 from ..solver import SolverSAP
 from .compile import compile_beside
@@ -111,6 +112,20 @@ class Shard:
         return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *outcome]
 
 
+def check_memory(model: newton.Model, max_rigid_contact: Any, rigid_contact_max: Any) -> None:
+    """Refuse contacts whose buffers in all shards do not fit into memory together; both as given by the user.
+
+    Raises:
+        ValueError: They do not fit.
+    """
+    if type(max_rigid_contact) is int:  # solver and pipeline say what is wrong with others
+        buffer = BUFFER_PLACE if rigid_contact_max is None else 0
+        unit = max(1, int(model.world_count)) * (WORLD_PLACE + buffer)
+        check_room("max_rigid_contact", max_rigid_contact, unit, model.device)
+    if type(rigid_contact_max) is int:
+        check_room("rigid_contact_max", rigid_contact_max, BUFFER_PLACE, model.device)
+
+
 def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
     """First and last world (exclusive) of each thread's shard, as even as possible.
 
@@ -171,8 +186,10 @@ def make_shards(
 
     Raises:
         ThreadsError: The worlds cannot be split over so many threads.
+        ValueError: Memory is too small for so many contacts.
     """
     model, state, control, starts = whole
+    check_memory(model.newton_model, options[0].get("max_rigid_contact"), options[2])
     plan = plan_shares(model.newton_model, threads)
     if len(plan) == 1:
         return (Shard(None, model, state, control, *options),)

@@ -122,7 +122,7 @@ class Simulation:
 
         Raises:
             ThreadsError: The worlds cannot be split over so many threads.
-            ValueError: An option has no valid value.
+            ValueError: An option has no valid value, or memory is too small for so many contacts.
         """
         self.sap_model = model if isinstance(model, SapModel) else SapModel(model)
         if not isinstance(name, str):

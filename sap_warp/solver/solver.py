@@ -13,6 +13,7 @@ from newton.solvers import SolverBase
 from ..contacts import SapContacts
 from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
+from ..kernels.room import WORLD_PLACE, check_room
 from ..kernels.types import TYPES
 from ..model import (
     SapControl,
@@ -92,7 +93,8 @@ class SolverSAP(SolverBase):
 
         Raises:
             UnsupportedModelError: The model has features that the solver does not simulate.
-            ValueError: An option has no valid value, or the model has no joint dofs.
+            ValueError: An option has no valid value, the model has no joint dofs, or memory is too small for so many
+                contacts.
             TypeError: An option does not exist.
         """
         self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
@@ -117,6 +119,8 @@ class SolverSAP(SolverBase):
         model, options, lanes = self.sap_model, self.options, self._block_dim
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
+        bytes_each = self.sizes.world_count * WORLD_PLACE
+        check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
         self.constraints = SapConstraints(model, self.layout, self.sizes, options)
         shared = (model, self.layout, self.sizes)
         parameters = joint_parameters(self.model)
