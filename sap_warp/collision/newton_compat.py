@@ -163,10 +163,12 @@ class AdaptedPipeline(newton.CollisionPipeline):
         """
         modules = _tile_modules(self.narrow_phase) if self.device.is_cpu else []
         for module in modules:
-            module.unload()  # a graph keeps the copy that it was captured with
-        yield
-        for module in modules:
             module.unload()
+        try:
+            yield
+        finally:
+            for module in modules:
+                module.unload()  # the graphs keep the copy that they were captured with
 
     def contacts_for(self, size: int) -> newton.Contacts:
         """Like `contacts`, of another size."""

@@ -153,6 +153,6 @@ class Health:
             advice.append(f"{option.name} to {need} or more (it is {limit})")
         names = name_worlds(np.append(np.concatenate(lost), 0))
         return (
-            f"{total} contacts found no place and were dropped{f', in {names}' if names else ''}: bodies may sink into "
+            f"{total or 'Some'} contacts found no place and were dropped{f', in {names}' if names else ''}: bodies may sink into "
             f"each other. Set {' and '.join(advice)}."
         )

@@ -24,6 +24,7 @@ from ..kernels.launch import WorldRange
 from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
 from ..model import SapControl, SapModel, SapState, check_control, check_state, transforms_to_fp64
 from ..solver import SolverSAP
+from ..solver.initial_poses import place_unplaced
 from .compile import compile_beside
 from .run import Run
 from .split import ThreadsError, WorldShare
@@ -142,12 +143,13 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
 
 
 def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
-    """A state of ``model`` in public order, with the values of ``given`` if there is one.
+    """A state of ``model`` in public order, with the values of ``given`` if there is one, and bodies in their places.
 
     Raises:
         TypeError: ``given`` is no state.
         ValueError: It is one of another model, or in sap order.
     """
+    place_unplaced(model.newton_model)  # if its builder did no forward kinematics
     state = model.state(precision)
     if given is not None:
         given = check_state("state", given, model.newton_model)
@@ -156,6 +158,7 @@ def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
         state.assign(given)
         if state.precision != given.precision == "fp32":  # as `SapModel.state` and a reset have them
             wp.copy(state.body_q, transforms_to_fp64(given.body_q))
+        place_unplaced(model.newton_model, state)
     return state
 
 

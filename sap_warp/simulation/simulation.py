@@ -108,7 +108,8 @@ class Simulation:
                 ``max_rigid_contact`` times the number of worlds. With several threads each has its share.
             precision: Of the state, ``"fp32"`` or ``"fp64"``.
             threads: Shares of the worlds that run beside each other on the CPU. The results do not depend on it.
-            state: Where to start; None is the model's initial state. It is copied.
+            state: Where to start; None is the model's initial state. It is copied. Bodies that are not where the
+                joints say, here or in the model, are placed.
             control: Inputs to start with; None takes the model's. It is copied.
             control_sequence: Writes the inputs at its own pace.
             statistics: Whether steps are counted, which costs one small kernel.
