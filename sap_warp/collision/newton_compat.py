@@ -31,6 +31,13 @@ _PADDED_GRIDS = (
 _EXPORT_GRID = "EXPORT_REDUCED_CONTACTS_THREAD_BUDGET_MULTIPLIER"
 """Blocks that export the contacts of meshes and heightfields, for each of ``total_num_threads``; of Newton's module."""
 
+_TILE_KERNELS = (
+    "export_reduced_contacts_kernel",
+    "mesh_mesh_contacts_kernel",
+    "mesh_mesh_contacts_kernel_precomputed",
+)
+"""Kernels of the narrow phase that use tiles, besides those of its module."""
+
 SORTED_TRIANGLES_MAX = 1 << 20
 """Pairs of triangles that Newton's deterministic reduction cannot number any more."""
 
@@ -45,7 +52,7 @@ USED_MEMBERS: dict[str, tuple[str, ...]] = {
     ),
     "narrow_phase": (
         *("shape_aabb_lower", "shape_aabb_upper", "triangle_pairs", "triangle_pairs_count"),
-        *_PADDED_GRIDS,
+        *(*_PADDED_GRIDS, *_TILE_KERNELS),
     ),
     "narrow_phase_module": (_EXPORT_GRID,),
     "sweep_and_prune": (
@@ -257,11 +264,11 @@ class _Changes:
 
 
 def _tile_modules(narrow_phase: Any) -> list[Any]:
-    """Warp modules with the code of a narrow phase that has meshes; the others use no tiles."""
+    """Warp modules with code of a narrow phase that uses tiles; only for meshes and heightfields it does."""
     if narrow_phase.triangle_pairs is None:
         return []
-    kernels = [value for value in vars(narrow_phase).values() if isinstance(value, wp.Kernel)]
-    return [*{kernel.module: None for kernel in kernels}, wp.get_module(_NARROW_PHASE_MODULE.__name__)]
+    kernels = [getattr(narrow_phase, name) for name in _TILE_KERNELS]
+    return [wp.get_module(_NARROW_PHASE_MODULE.__name__), *{kernel.module for kernel in kernels if kernel is not None}]
 
 
 def _set(values: list[_Change]) -> None:

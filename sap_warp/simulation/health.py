@@ -152,7 +152,8 @@ class Health:
         if need > limit:
             advice.append(f"{option.name} to {need} or more (it is {limit})")
         names = name_worlds(np.append(np.concatenate(lost), 0))
+        where = f", in {names}" if names else ""
         return (
-            f"{total or 'Some'} contacts found no place and were dropped{f', in {names}' if names else ''}: bodies may sink into "
-            f"each other. Set {' and '.join(advice)}."
+            f"{total or 'Some'} contacts found no place and were dropped{where}: bodies may sink into each other. "
+            f"Set {' and '.join(advice)}."
         )

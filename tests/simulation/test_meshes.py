@@ -77,9 +77,10 @@ def test_a_world_depends_on_nothing_but_itself(rng, ground):
     np.testing.assert_array_equal(poisoned[others], usual[others], "beside a bad world")
 
 
-def test_threads_do_not_share_code_that_uses_tiles():
+@pytest.mark.parametrize("ground", ["plane", "heightfield"])
+def test_threads_do_not_share_code_that_uses_tiles(ground):
     """Warp keeps the memory of tiles on the CPU behind one pointer in the code: each thread needs its own copy."""
-    with Simulation(pile(2, "plane"), dt=0.005, threads=2, max_rigid_contact=96) as sim:
+    with Simulation(pile(2, ground), dt=0.005, threads=2, max_rigid_contact=96) as sim:
         sim.prepare()
         codes = [
             {code for graphs in [*shard.run._graphs, [shard.run._last]] for g in graphs if g for code in g.module_execs}
