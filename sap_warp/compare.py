@@ -113,7 +113,7 @@ def compare_presets(
         randomize_start(model, seed)
         built.sap_state = built.sap_model.state()
     options = {"contact_preset_variant": REFERENCE, **solver_options}
-    sim = Simulation.from_loaded(built, dt=dt, **options)
+    sim = Simulation.from_loaded(built, dt=dt, notes=False, **options)
     run = sim.shards[0]
     capacity = built.max_rigid_contact
     others = [

@@ -51,6 +51,11 @@ def name_some(labels: Sequence[str], indices: Iterable[int]) -> str:
 
 def show_notes(notes: Iterable[Note]) -> None:
     """Print every note in one line, unless the environment says not to."""
+    for note in notes:
+        say(f"note: {note}")
+
+
+def say(line: str) -> None:
+    """Print one line, unless the environment says not to."""
     if os.environ.get(ENVIRONMENT) != "0":
-        for note in notes:
-            logging.getLogger("sap_warp").warning("note: %s", note)
+        logging.getLogger("sap_warp").warning("%s", line)

@@ -21,7 +21,7 @@ BELOW = {
     "collision": {"newton_view", "kernels", "model", "contacts"},
     "solver": {"notes", "kernels", "model", "contacts"},
     "explain": {"conventions", "model", "contacts", "collision", "solver", "kernels"},
-    "advice": {"notes", "solver"},
+    "advice": {"notes", "solver", "collision"},
     "scene": {"conventions", "model", "contacts", "collision", "solver", "explain", "scene_files", "kernels"}
     | {"notes", "advice"},
     "scenes": {"scene", "scene_files", "solver"},

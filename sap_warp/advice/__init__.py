@@ -8,9 +8,14 @@ from typing import Any
 import newton
 
 from ..notes import Note
-from .joints import advise_drives
+from .joints import advise_drives, advise_positions
+from .overlaps import advise_overlaps
+from .sizes import advise_sizes
+from .weights import advise_weights
 
-_CHECKS: tuple[Callable[[newton.Model, Mapping[str, Any]], list[Note]], ...] = (advise_drives,)
+_Check = Callable[[newton.Model, Mapping[str, Any]], list[Note]]
+_OF_JOINTS: tuple[_Check, ...] = (advise_positions, advise_drives)
+_OF_SHAPES: tuple[_Check, ...] = (advise_overlaps, advise_sizes, advise_weights)
 
 
 def advise(model: newton.Model, solver_options: Mapping[str, Any] | None = None) -> list[Note]:
@@ -20,7 +25,10 @@ def advise(model: newton.Model, solver_options: Mapping[str, Any] | None = None)
         model: As it will be simulated.
         solver_options: Keyword arguments of `SolverSAP`.
     """
-    return [note for check in _CHECKS for note in check(model, solver_options or {})]
+    if not model.joint_count:
+        return []
+    checks = (*_OF_JOINTS, *(_OF_SHAPES if model.shape_count else ()))
+    return [note for check in checks for note in check(model, solver_options or {})]
 
 
 __all__ = ["advise"]

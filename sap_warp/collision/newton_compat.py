@@ -46,6 +46,7 @@ USED_MEMBERS: dict[str, tuple[str, ...]] = {
         *("_contact_capacity_initialized", "_shape_mesh_properties", "_shape_collision_filter_pairs"),
         *("_collision_pipeline", "_rigid_contact_max", "_soft_contact_max", "_fk_articulation_level_start"),
     ),
+    "builder": ("_find_shape_contact_pairs",),
     "pipeline": (
         *("model", "broad_phase", "narrow_phase", "include_static_kinematic_pairs", "geom_transform", "geom_data"),
         *("broad_phase_shape_pairs", "broad_phase_pair_count", "shape_pairs_max", "_rigid_contact_surface_velocity"),
@@ -65,6 +66,15 @@ USED_MEMBERS: dict[str, tuple[str, ...]] = {
 
 _SURFACE_VELOCITY = 2
 """Newton's flag of a mesh that carries its surface along, ``MeshProperties.SURFACE_VELOCITY``."""
+
+
+def finalize_without_pairs(builder: newton.ModelBuilder, device: Any) -> newton.Model:
+    """``builder.finalize`` without the list of all pairs that may collide, whose size and time are quadratic."""
+    builder._find_shape_contact_pairs = lambda model: None
+    try:
+        return builder.finalize(device)
+    finally:
+        del builder._find_shape_contact_pairs
 
 
 def publish_capacity(model: newton.Model, capacity: int) -> None:

@@ -180,10 +180,10 @@ def _candidates(model: newton.Model, kinds: np.ndarray, wanted: tuple[tuple[int,
         grid = np.stack(np.meshgrid(i, j, indexing="ij"), axis=-1).reshape(-1, 2)
         found.append(np.sort(grid[grid[:, 0] != grid[:, 1]], axis=1))
     pairs = np.unique(np.concatenate(found), axis=0)
-    return pairs[_may_collide(model, pairs)]
+    return pairs[may_collide(model, pairs)]
 
 
-def _may_collide(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
+def may_collide(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
     """Whether worlds, groups, bodies and filters let the pairs meet."""
     world, group, body = (a.numpy()[pairs] for a in (model.shape_world, model.shape_collision_group, model.shape_body))
     same_world = (world[:, 0] == world[:, 1]) | (world == -1).any(axis=1)

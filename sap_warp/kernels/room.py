@@ -19,12 +19,24 @@ USABLE = 0.9
 """Part of the available memory that contacts may take; the rest of a simulation needs some too."""
 
 
-def available_memory(device: Any) -> int | None:
-    """Memory that can be allocated on a Warp device [bytes]; None if nobody knows."""
-    if not device.is_cpu:
-        return int(device.free_memory)
-    known = [value for value in (_system_memory(), _container_memory()) if value is not None]
-    return min(known, default=None)
+def host_memory() -> float:
+    """Memory of the host that can be had [bytes]; infinite where the system does not tell."""
+    free = float("inf")
+    try:
+        free = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = min(float(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:"))
+        group = Path("/sys/fs/cgroup")  # of a container, which may allow less
+        limit = float((group / "memory.max").read_text(encoding="ascii"))
+        free = min(free, limit - float((group / "memory.current").read_text(encoding="ascii")))
+    except (AttributeError, OSError, ValueError):
+        pass
+    return free
+
+
+def available_memory(device: Any) -> float:
+    """Memory that can be allocated on a Warp device [bytes]."""
+    return host_memory() if device.is_cpu else float(device.free_memory)
 
 
 def check_room(option: str, value: int, unit: int, device: Any) -> None:
@@ -47,7 +59,7 @@ def check_room(option: str, value: int, unit: int, device: Any) -> None:
 def room_problem(value: int, unit: int, device: Any) -> str:
     """Why ``value`` contacts of ``unit`` bytes do not fit on ``device``, and how many would; empty if they do."""
     available = available_memory(device)
-    if available is None or value * unit <= USABLE * available:
+    if value * unit <= USABLE * available:
         return ""
     fits = int(USABLE * available) // unit
     return (
@@ -56,29 +68,5 @@ def room_problem(value: int, unit: int, device: Any) -> str:
     )
 
 
-def _gigabytes(count: int) -> str:
+def _gigabytes(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
-
-
-def _system_memory() -> int | None:
-    """What Linux calls available; elsewhere all memory there is."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _container_memory() -> int | None:
-    """What is left of the limit of a Linux container."""
-    folder = Path("/sys/fs/cgroup")
-    try:
-        limit, used = ((folder / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
-        return int(limit) - int(used) if limit.isdigit() else None
-    except OSError:
-        return None

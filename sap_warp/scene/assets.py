@@ -21,6 +21,7 @@ from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
 from .source_file import check_inside, checkout_root, resolve_source
 from .urdf import prepare_urdf
+from .xml_masses import check_masses
 
 
 def import_assets(build: SceneBuild) -> None:
@@ -31,6 +32,8 @@ def import_assets(build: SceneBuild) -> None:
                 source: Path | str = resolve_source(asset.source, build.document.directory)
             else:
                 source = asset.source.xml
+            if not isinstance(asset, UsdAsset):
+                check_masses(source)
             _import_asset(build, i, asset, source)
 
 

@@ -34,11 +34,11 @@ def _check_masses(build: SceneBuild) -> None:
     inertias = _inertias(build)
     with np.errstate(over="ignore"):
         masses = np.array(build.builder.body_mass, dtype=np.float64).astype(np.float32)
-    sound = (masses < MAX_MASS) & (np.abs(inertias) < MAX_INERTIA).all(axis=(1, 2))
+    sound = (masses >= 0.0) & (masses < MAX_MASS) & (np.abs(inertias) < MAX_INERTIA).all(axis=(1, 2))
     for body in np.flatnonzero(~sound).tolist():
         with build.at(*paths.get(body, ())):
             what = "a mass or an inertia that single precision cannot hold; check densities and sizes"
-            raise Complaint(f"{labels[body]!r} has {what}")
+            raise Complaint(f"{labels[body]!r} has " + ("a negative mass" if masses[body] < 0.0 else what))
 
 
 def _check_shapes(build: SceneBuild) -> None:

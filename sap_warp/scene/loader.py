@@ -33,9 +33,10 @@ from .placement import note_misplaced_bodies
 from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
+from .size import adding_bodies, check_size, copying_worlds, describe_simulation
 from .validate import validate_document
 from .values import LARGEST_INTEGER
-from .worlds import add_ground, replicate_world
+from .worlds import add_ground, finalize, replicate_world
 
 SceneSource = str | Path | Mapping[str, Any]
 
@@ -147,11 +148,16 @@ def load_scene(
     scene = validate_document(document)
     build = SceneBuild(document, scene)
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
-    _build_world(build)  # steps 2 to 7
-    builder = _build_worlds(build, worlds)  # steps 8 and 9
-    if when_built is not None:
-        when_built(scene.simulation.solver)
-    loaded = _finalize(build, builder, worlds, device, rigid_contact_max)
+    with adding_bodies(len(scene.bodies)):
+        _build_world(build)  # steps 2 to 7
+    with build.at(*_place_of_count(scene, worlds)):
+        check_size(build.builder, worlds)
+    build.stop_if_broken()
+    with copying_worlds(build.builder, worlds):
+        builder = _build_worlds(build, worlds)  # steps 8 and 9
+        if when_built is not None:
+            when_built(scene.simulation.solver)
+        loaded = _finalize(build, builder, worlds, device, rigid_contact_max)
     if strict and build.unsupported:
         raise SapUnsupportedSceneFeature(build.unsupported)
     return loaded
@@ -186,11 +192,15 @@ def _build_world(build: SceneBuild) -> None:
     note_armature_of_floating_joints(build)
 
 
+def _place_of_count(scene: Scene, worlds: int) -> tuple[str, ...]:
+    """Where the scene says how many worlds there are; nowhere if the caller does."""
+    stated = {"simulation": scene.simulation.num_worlds, "replicate": scene.replicate.num_worlds}
+    return next(((name, "num_worlds") for name, count in stated.items() if count == worlds), ())
+
+
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
     builder = newton.ModelBuilder()
-    stated = {"simulation": build.scene.simulation.num_worlds, "replicate": build.scene.replicate.num_worlds}
-    section = next((name for name, count in stated.items() if count == worlds), None)
-    with build.at(*((section, "num_worlds") if section else ())):
+    with build.at(*_place_of_count(build.scene, worlds)):
         builder = replicate_world(build, worlds)
     build.stop_if_broken()
     with build.at("ground"):
@@ -206,7 +216,7 @@ def _finalize(
     with build.at():
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Inertia validation corrected")
-            sap_model = SapModel(builder.finalize(device))
+            sap_model = SapModel(finalize(build, builder, device))
         note_changed_inertias(build, sap_model.newton_model)
         _note_unsupported_model(build, sap_model.newton_model)
     build.stop_if_broken()
@@ -228,6 +238,8 @@ def _finalize(
     what = room_problem(per_world, worlds * (WORLD_PLACE + BUFFER_PLACE), sap_model.device)
     if what:
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), f"found {per_world}; {what}")])
+    if large := describe_simulation(build.builder.joint_dof_count, per_world, worlds):
+        build.note("large-simulation", (), large)
     return SapLoadedScene(
         collision_model=SapCollisionModel(sap_model.newton_model),
         collision_state=sap_collision_state_from_state(sap_state),

@@ -188,7 +188,13 @@ def _read_same_entries(build: SceneBuild, operation: Any, array: str, entries: l
 def _add_shape(operation: AddShape, build: SceneBuild, i: int) -> None:
     with below("body"):
         body = find_body(build, operation.body)
+    before = build.builder.body_mass[body] if body >= 0 else 0.0
     add_shape(build, body, operation.shape, ({}, ()), ("post_build", i, "shape"))
+    added = build.builder.body_mass[body] - before if body >= 0 else 0.0
+    if added > 0.0 and any(body in asset["body"] for asset in build.imported):
+        label = build.builder.body_label[body]
+        what = f"the shape adds {added:.3g} kg to {label!r}, which has {before:.3g} kg by its file"
+        build.note("added-mass", ("post_build", i), f"{what}; density: 0 leaves it as it is", ("body", body))
 
 
 @_apply.register

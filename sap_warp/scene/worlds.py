@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import newton
+import numpy as np
 import warp as wp
 
+from ..collision.newton_compat import finalize_without_pairs
 from ..model import register_tau
 from .build import SceneBuild
-from .errors import Complaint
 from .materials import make_shape_config, write_tau
 from .provenance import record_shape
 
-MAX_WORLDS = 2**20
-"""Most worlds of a scene."""
-MAX_ENTRIES = 2**28
-"""Most bodies, shapes and dofs of all worlds together."""
+MAX_LISTED_PAIRS = 2**19
+"""Most pairs of shapes of one world that are listed, those of a thousand shapes; more are searched for in a step."""
 
 
 def replicate_world(build: SceneBuild, num_worlds: int) -> newton.ModelBuilder:
     """Step 8: a builder with ``num_worlds`` copies of the authored world, side by side as `replicate` says."""
     world = build.builder
-    check_size(world, num_worlds)
     builder = newton.ModelBuilder(gravity=wp.vec3(*world.gravity))
     register_tau(builder)
     builder.rigid_gap = world.rigid_gap
@@ -29,15 +29,31 @@ def replicate_world(build: SceneBuild, num_worlds: int) -> newton.ModelBuilder:
     return builder
 
 
-def check_size(world: newton.ModelBuilder, num_worlds: int) -> None:
-    """Refuse sizes that can only be a mistake, before memory runs out."""
-    if num_worlds > MAX_WORLDS:
-        raise Complaint(f"found {num_worlds} worlds; at most {MAX_WORLDS} are possible")
-    entries = num_worlds * (world.body_count + world.shape_count + world.joint_dof_count)
-    if entries > MAX_ENTRIES:
-        raise Complaint(
-            f"{num_worlds} worlds would have {entries} bodies, shapes and dofs; at most {MAX_ENTRIES} are possible"
-        )
+def finalize(build: SceneBuild, builder: newton.ModelBuilder, device: Any) -> newton.Model:
+    """The model of all worlds, with a list of the pairs of shapes that may collide unless there are too many."""
+    pairs = count_pairs(build.builder)
+    if pairs <= MAX_LISTED_PAIRS:
+        return builder.finalize(device)
+    what = f"{pairs:,} pairs of shapes may collide in a world; they are searched for in every step and not listed"
+    build.note("many-pairs", (), f"{what}: give shapes that never meet other values of collision_group")
+    return finalize_without_pairs(builder, device)
+
+
+def count_pairs(world: newton.ModelBuilder) -> int:
+    """Pairs of shapes of ``world`` that may collide; filters, which can only take some away, are not looked at."""
+    flags, group, body = (
+        np.array(values, np.int64) for values in (world.shape_flags, world.shape_collision_group, world.shape_body)
+    )
+    takes_part = ((flags & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0) & (group != 0)
+    return _pairs_by_group(group[takes_part]) - _pairs_by_group(group[takes_part & (body < 0)])
+
+
+def _pairs_by_group(group: np.ndarray) -> int:
+    """Shapes of a positive group meet one another, those of a negative group all others."""
+    groups, counts = np.unique(group, return_counts=True)
+    alike, others = counts[groups > 0], counts[groups < 0]
+    among_others = (others.sum() ** 2 - (others**2).sum()) // 2
+    return int((alike * (alike - 1) // 2).sum() + alike.sum() * others.sum() + among_others)
 
 
 def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:

@@ -62,7 +62,7 @@ def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
     X_c = model.joint_X_c.numpy()[joints].astype(np.float64)
     r_c = _inverse(_unit(X_c[:, 3:]))
     p, r = _compose(X_p[:, :3], _unit(X_p[:, 3:]), p, r)
-    p, r = _compose(p, r, -_rotate(r_c, X_c[:, :3]), r_c)
+    p, r = _compose(p, r, -rotate(r_c, X_c[:, :3]), r_c)
     poses = model.body_q.numpy().astype(np.float64)
     placed = np.zeros(model.body_count + 1, bool)
     placed[-1] = True  # the world, which is parent -1
@@ -109,10 +109,11 @@ def _joint_transforms(model: newton.Model, joints: np.ndarray, q: np.ndarray) ->
 
 
 def _compose(p1: np.ndarray, r1: np.ndarray, p2: np.ndarray, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return p1 + _rotate(r1, p2), _multiply(r1, r2)
+    return p1 + rotate(r1, p2), _multiply(r1, r2)
 
 
-def _rotate(r: np.ndarray, v: np.ndarray) -> np.ndarray:
+def rotate(r: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Vectors turned by quaternions xyzw, row by row."""
     t = 2.0 * np.cross(r[:, :3], v)
     return v + r[:, 3:] * t + np.cross(r[:, :3], t)
 

@@ -16,6 +16,7 @@ kinematic, so the prescribed motion of a tree is the velocity of its root.
 Worlds may differ in topology: all tables are offset tables, nothing assumes equal sizes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,146 +107,146 @@ def build_layout(model: newton.Model) -> tuple[Layout, LayoutSizes]:
 
     A model without local worlds, as a plain `newton.ModelBuilder` makes it, is one world.
     """
-    tables = _Tables(model)
-    worlds = [tables.local(bodies) for bodies in tables.bodies_by_world]
-    return tables.assemble(worlds)
+    return _Tables(model).assemble()
 
 
 class _Tables:
-    """Collects the tables world by world; worlds of equal topology are worked out once."""
+    """Worlds of equal topology are worked out once, as a template that is spread over all of them."""
 
     def __init__(self, model: newton.Model):
         self.model = model
-        self.joint_type = model.joint_type.numpy()
         self.joint_q_start = model.joint_q_start.numpy()
         self.joint_qd_start = model.joint_qd_start.numpy()
         tree = np.flatnonzero(tree_joints(model))
         child = model.joint_child.numpy()[tree]
-        self.parent = np.full(model.body_count, -1, np.int64)
+        parent = np.full(model.body_count, -1, np.int64)
         self.joint = np.full(model.body_count, -1, np.int64)
-        self.parent[child] = model.joint_parent.numpy()[tree]
+        parent[child] = model.joint_parent.numpy()[tree]
         self.joint[child] = tree
-        self.prescribed = kinematic_bodies(model)
         body_world = model.body_world.numpy()
-        self.is_global = bool((body_world < 0).all())
-        count = 1 if self.is_global else model.world_count
-        self.body_mask = np.where(body_world < 0, 0 if self.is_global else count, body_world)
+        is_global = bool((body_world < 0).all())
+        self.count = count = 1 if is_global else model.world_count
+        self.body_mask = np.where(body_world < 0, 0 if is_global else count, body_world)
         # what does not respond to forces may be shared by all worlds; the first one computes it
         body_world = np.maximum(body_world, 0)
         self.loops = np.setdiff1d(np.arange(model.joint_count), tree)
         loop_world = body_world[model.joint_child.numpy()[self.loops]]
         self.loops = self.loops[np.argsort(loop_world, kind="stable")]
         self.world_loop = np.searchsorted(np.sort(loop_world), np.arange(count + 1))
-        order = np.argsort(body_world, kind="stable")
-        self.bodies_by_world = np.split(order, np.searchsorted(body_world[order], np.arange(1, count)))
-        self._cache: dict[bytes, dict[str, np.ndarray]] = {}
+        self.order = np.argsort(body_world, kind="stable")
+        self.templates, self.template = self._find_templates(parent, body_world)
 
-    def local(self, bodies: np.ndarray) -> dict[str, np.ndarray]:
-        """Tables of one world with indices that start at 0."""
-        index = np.full(self.model.body_count + 1, -1, np.int64)
-        index[bodies] = np.arange(len(bodies))
-        parent = index[self.parent[bodies]]
-        joint = self.joint[bodies]
-        kind = self.joint_type[joint]
-        dofs = self.joint_qd_start[joint + 1] - self.joint_qd_start[joint]
-        prescribed = self.prescribed[bodies]
-        key = np.stack([parent, kind, dofs, prescribed]).tobytes()
-        if key not in self._cache:
-            self._cache[key] = _order_world(parent, kind, dofs, prescribed)
-        table = dict(self._cache[key])
-        source = table["source"]
-        table["body_newton"] = bodies[source]
-        table["body_joint"] = joint[source]
-        table["body_mask"] = self.body_mask[bodies[source]]
-        within = np.arange(len(table["dof_body"])) - table["body_dof"][table["dof_body"]]
-        owner = table["body_joint"][table["dof_body"]]
-        table["dof_newton"] = self.joint_qd_start[owner] + within
-        moved = np.flatnonzero(table["body_prescribed"])
-        table["prescribed_newton"] = np.concatenate(
-            [np.zeros(0, np.int64)]
-            + [np.arange(self.joint_qd_start[j], self.joint_qd_start[j + 1]) for j in table["body_joint"][moved]]
-        )
-        floating = np.isin(self.joint_type[owner], FLOATING_JOINTS)
-        table["dof_parameter"] = self.joint_qd_start[owner] + np.where(floating, (within + 3) % 6, within)
-        table["term_dof"] = np.flatnonzero(~floating)
-        scalar = np.isin(self.joint_type[owner], SCALAR_JOINTS)
-        table["dof_coord"] = np.where(scalar, self.joint_q_start[owner] + within, -1)
-        return table
+    def _find_templates(
+        self, parent: np.ndarray, body_world: np.ndarray
+    ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+        """Local tables of each topology, and the topology of each world."""
+        bodies = np.bincount(body_world, minlength=self.count)
+        start = np.cumsum(bodies) - bodies
+        place = np.empty(len(parent), np.int64)  # of each body in its world
+        place[self.order] = np.arange(len(parent)) - np.repeat(start, bodies)
+        carried = (parent >= 0) & (body_world[parent] == body_world)
+        kind = self.model.joint_type.numpy()[self.joint]
+        dofs = self.joint_qd_start[self.joint + 1] - self.joint_qd_start[self.joint]
+        row = np.stack([np.where(carried, place[parent], -1), kind, dofs, kinematic_bodies(self.model)], axis=1)
+        row = row[self.order]
+        templates: list[dict[str, np.ndarray]] = []
+        template = np.empty(self.count, np.int64)
+        for size in np.unique(bodies):
+            worlds = np.flatnonzero(bodies == size)
+            rows = row[start[worlds, None] + np.arange(size)].reshape(len(worlds), -1)
+            first, which = _distinct_rows(rows)
+            template[worlds] = len(templates) + which
+            templates += [_order_world(*rows[i].reshape(size, 4).T) for i in first]
+        return templates, template
 
-    def assemble(self, worlds: list[dict[str, np.ndarray]]) -> tuple[Layout, LayoutSizes]:
-        """Concatenate local tables, shifting every index by what came before."""
-        sizes = {
-            "body": np.array([len(w["body_parent"]) for w in worlds]),
-            "dof": np.array([len(w["dof_body"]) for w in worlds]),
-            "prescribed": np.array([len(w["prescribed_newton"]) for w in worlds]),
-            "entry": np.array([int(w["entry_count"]) for w in worlds]),
-            "level": np.array([len(w["level_start"]) - 1 for w in worlds]),
-            "term": np.array([len(w["term_dof"]) for w in worlds]),
-            "distance": np.array([len(w["distance_body"]) for w in worlds]),
-            "turning": np.array([len(w["turning_body"]) for w in worlds]),
+    def assemble(self) -> tuple[Layout, LayoutSizes]:
+        """Spread the templates over the worlds, shifting every index by what came before."""
+        lengths = {
+            "body": "source",
+            "dof": "dof_body",
+            "prescribed": "prescribed_body",
+            "level": "level_body_start",
+            "term": "term_dof",
+            "distance": "distance_body",
+            "turning": "turning_body",
+            "above": "dof_above",
         }
+        sizes = {unit: self._of_worlds([len(t[name]) for t in self.templates]) for unit, name in lengths.items()}
+        sizes["entry"] = self._of_worlds([t["entry_count"] for t in self.templates])
         sizes["hessian"] = sizes["dof"] * (sizes["dof"] + 1) // 2
         start = {name: np.concatenate([[0], np.cumsum(count)]) for name, count in sizes.items()}
+        rows_of = {name: values.copy() for name, values in start.items()}
         start["prescribed"] += start["dof"][-1]
         if max(int(s[-1]) for s in start.values()) >= 2**31:
             raise ValueError("The model is too large for 32-bit indices: split its worlds over several solvers.")
 
-        def joined(name: str, unit: str | None) -> np.ndarray:
-            parts = []
-            for w, world in enumerate(worlds):
-                values = world[name]
-                parts.append(values if unit is None else np.where(values < 0, -1, values + start[unit][w]))
-            return np.concatenate(parts)
+        def spread(name: str, rows: str, unit: str | None = None) -> np.ndarray:
+            """A table of all worlds with an entry for each of ``rows``; entries count ``unit``, -1 stays."""
+            result = np.empty(int(rows_of[rows][-1]), np.int64)
+            for i, template in enumerate(self.templates):
+                worlds = slice(None) if len(self.templates) == 1 else np.flatnonzero(self.template == i)
+                values = template[name]
+                shifted = values if unit is None else values + np.where(values < 0, 0, start[unit][:-1][worlds, None])
+                result[rows_of[rows][:-1][worlds, None] + np.arange(len(values))] = shifted
+            return result
 
-        prescribed = joined("body_prescribed", None)
+        prescribed = spread("body_prescribed", "body")
+        body_newton = self.order[spread("source", "body", "body")]
+        body_joint = self.joint[body_newton]
+        dof_body = spread("dof_body", "dof", "body")
+        owner, within = body_joint[dof_body], spread("dof_within", "dof")
+        moved = body_joint[spread("prescribed_body", "prescribed", "body")]
+        coord = self.joint_q_start[owner] + within
         names = ("body", "dof", "prescribed", "entry", "hessian", "level", "term", "distance", "turning")
         arrays = {
             **{f"world_{name}": start[name] for name in names},
-            "world_gravity": np.arange(len(worlds)),
-            "level_start": np.concatenate(
-                [world["level_start"][:-1] + start["body"][w] for w, world in enumerate(worlds)] + [start["body"][-1:]]
+            "world_gravity": np.arange(self.count),
+            "level_start": np.append(spread("level_body_start", "level", "body"), start["body"][-1]),
+            "level_body": spread("level_body", "body", "body"),
+            "body_world": np.repeat(np.arange(self.count), sizes["body"]),
+            "body_mask": self.body_mask[body_newton],
+            "body_newton": body_newton,
+            "body_joint": body_joint,
+            **{f"body_{n}": spread(f"body_{n}", "body", "body") for n in ("parent", "root", "child", "sibling")},
+            "body_dof": np.where(
+                prescribed, spread("body_dof", "body", "prescribed"), spread("body_dof", "body", "dof")
             ),
-            "level_body": joined("level_body", "body"),
-            "body_world": np.repeat(np.arange(len(worlds)), sizes["body"]),
-            "body_mask": joined("body_mask", None),
-            "body_newton": joined("body_newton", None),
-            "body_joint": joined("body_joint", None),
-            **{f"body_{n}": joined(f"body_{n}", "body") for n in ("parent", "root", "child", "sibling")},
-            "body_dof": np.where(prescribed, joined("body_dof", "prescribed"), joined("body_dof", "dof")),
             "body_prescribed": prescribed,
-            "body_dof_count": joined("body_dof_count", None),
-            "body_chain": joined("body_chain", "dof"),
-            "dof_newton": np.concatenate([joined("dof_newton", None), joined("prescribed_newton", None)]),
-            "dof_parameter": joined("dof_parameter", None),
-            "dof_coord": joined("dof_coord", None),
-            "dof_body": joined("dof_body", "body"),
-            "dof_parent": joined("dof_parent", "dof"),
-            "dof_reach": joined("dof_first", "dof"),
-            "world_coupled": np.zeros(len(worlds)),
-            "term_dof": joined("term_dof", "dof"),
-            "distance_body": joined("distance_body", "body"),
-            **_runs("coord", self.joint_q_start, joined("body_joint", None), sizes["body"]),
-            **_runs("dof", self.joint_qd_start, joined("body_joint", None), sizes["body"]),
-            "turning_body": joined("turning_body", "body"),
+            "body_dof_count": spread("body_dof_count", "body"),
+            "body_chain": spread("body_chain", "body", "dof"),
+            "dof_newton": np.concatenate(
+                [
+                    self.joint_qd_start[owner] + within,
+                    self.joint_qd_start[moved] + spread("prescribed_within", "prescribed"),
+                ]
+            ),
+            "dof_parameter": self.joint_qd_start[owner] + spread("dof_parameter", "dof"),
+            "dof_coord": np.where(spread("dof_scalar", "dof"), coord, -1),
+            "dof_body": dof_body,
+            "dof_parent": spread("dof_parent", "dof", "dof"),
+            "dof_reach": spread("dof_first", "dof", "dof"),
+            "world_coupled": np.zeros(self.count),
+            "term_dof": spread("term_dof", "term", "dof"),
+            "distance_body": spread("distance_body", "distance", "body"),
+            **_runs("coord", self.joint_q_start, body_joint, sizes["body"]),
+            **_runs("dof", self.joint_qd_start, body_joint, sizes["body"]),
+            "turning_body": spread("turning_body", "turning", "body"),
             "loop_joint": self.loops,
             "world_loop": self.world_loop,
+            "newton_body": np.argsort(body_newton),
         }
-        newton_body = np.empty(int(start["body"][-1]), np.int64)
-        newton_body[arrays["body_newton"]] = np.arange(len(newton_body))
-        arrays["newton_body"] = newton_body
-
         rows = {
-            "first": joined("dof_first", "dof"),
-            "entry": joined("dof_entry", "entry"),
-            "above": joined("dof_above", "dof"),
-            "above_start": np.concatenate([[0], np.cumsum(joined("dof_above_count", None))]),
+            "first": arrays["dof_reach"],
+            "entry": spread("dof_entry", "dof", "entry"),
+            "above": spread("dof_above", "above", "dof"),
+            "above_start": np.concatenate([[0], np.cumsum(spread("dof_above_count", "dof"))]),
         }
         layout: Any = Layout()
         for struct, tables in ((layout, arrays), (layout.rows, rows)):
             for name, values in tables.items():
                 setattr(struct, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.model.device))
         return layout, LayoutSizes(
-            world_count=len(worlds),
+            world_count=self.count,
             body_count=int(start["body"][-1]),
             dof_count=int(start["prescribed"][-1]),
             free_dof_count=int(start["dof"][-1]),
@@ -253,6 +254,18 @@ class _Tables:
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
         )
+
+    def _of_worlds(self, of_templates: Sequence[Any]) -> np.ndarray:
+        """A number of each template, for each world."""
+        return np.array(of_templates, np.int64)[self.template]
+
+
+def _distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of rows that differ, and for every row which of them it equals; most often there is one."""
+    if not (rows != rows[:1]).any():
+        return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, which.ravel()
 
 
 def _runs(name: str, start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) -> dict[str, np.ndarray]:
@@ -324,6 +337,9 @@ def _order_world(
             ancestors[e] = [dof_parent[e], *ancestors[dof_parent[e]]]
     level_body = np.argsort(depth, kind="stable")
     levels = int(depth.max()) + 1 if count else 0
+    dof_body = np.repeat(np.arange(count), free_count)
+    dof_within = np.arange(total) - body_dof[dof_body]
+    floating = np.isin(kind[source][dof_body], FLOATING_JOINTS)
     return {
         "source": source,
         "body_parent": body_parent,
@@ -334,15 +350,21 @@ def _order_world(
         "body_dof_count": body_dof_count,
         "body_prescribed": body_prescribed,
         "body_chain": chain,
-        "dof_body": np.repeat(np.arange(count), free_count),
+        "prescribed_body": np.repeat(np.arange(count), prescribed_count),
+        "prescribed_within": np.concatenate([np.zeros(0, np.int64), *map(np.arange, prescribed_count)]),
+        "dof_body": dof_body,
+        "dof_within": dof_within,
+        "dof_parameter": np.where(floating, (dof_within + 3) % 6, dof_within),
+        "dof_scalar": np.isin(kind[source][dof_body], SCALAR_JOINTS).astype(np.int64),
         "dof_parent": dof_parent,
         "dof_above": np.array([i for chain_above in ancestors for i in chain_above], np.int64),
         "dof_above_count": np.array([len(chain_above) for chain_above in ancestors], np.int64),
         "dof_first": dof_first,
         "dof_entry": np.concatenate([[0], np.cumsum(row)])[:-1].astype(np.int64),
         "entry_count": np.array(row.sum()),
-        "level_start": np.searchsorted(depth[level_body], np.arange(levels + 1)),
+        "level_body_start": np.searchsorted(depth[level_body], np.arange(levels)),
         "level_body": level_body,
+        "term_dof": np.flatnonzero(~floating),
         "turning_body": np.flatnonzero(np.isin(kind[source], (*FLOATING_JOINTS, int(newton.JointType.BALL)))),
         "distance_body": np.flatnonzero((kind[source] == int(newton.JointType.DISTANCE)) & (body_prescribed == 0)),
     }

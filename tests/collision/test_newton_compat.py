@@ -29,7 +29,7 @@ def objects():
     assert type(pipeline.narrow_phase) is NarrowPhase
     stages = {"narrow_phase": pipeline.narrow_phase, "sweep_and_prune": sorting}
     stages["narrow_phase_module"] = sys.modules[NarrowPhase.__module__]
-    return {"model": model, "pipeline": pipeline, **stages}
+    return {"model": model, "builder": b, "pipeline": pipeline, **stages}
 
 
 @pytest.mark.parametrize(

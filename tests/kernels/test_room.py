@@ -79,10 +79,6 @@ def test_a_scene_is_refused_at_its_line(tmp_path):
         load_sap_scene(scene, num_worlds=1)
 
 
-def test_memory_of_this_machine_is_known():
-    """Between a megabyte and a petabyte; a container's limit counts too."""
-    import warp as wp
-
-    available = room.available_memory(wp.get_device("cpu"))
-    assert 1e6 < available < 1e15
-    assert available <= min(room._system_memory(), room._container_memory() or available)
+def test_memory_of_the_host_is_known():
+    """More than nothing, less than a machine can have."""
+    assert 1e6 < room.host_memory() < 1e15

@@ -465,7 +465,7 @@ HINGE = "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><axi
         (LINKS + HINGE.replace("lower='-1'", "lower='2'"), "joint 'r/j' has the limits 2 to 1"),
         (LINKS + HINGE.replace("0 0 1", "0 0 0"), "an axis of joint 'r/j' has length 0; a direction has length 1"),
         (LINKS + HINGE.replace("<axis", "<origin xyz='nan 0 0'/><axis"), "a frame of joint 'r/j' is not finite"),
-        (LINKS.replace("<mass value='1'", "<mass value='nan'", 1) + HINGE, "'r/a' has a mass or an inertia that single precision cannot hold"),
+        (LINKS.replace("<mass value='1'", "<mass value='nan'", 1) + HINGE, "the text:1: <mass value=\"nan\"> is not possible; masses and densities are finite and not negative"),
         (LINKS.replace("ixx='1'", "ixx='1e30'", 1) + HINGE, "'r/a' has a mass or an inertia that single precision cannot hold"),
         (LINKS.replace("</link>", "<collision><geometry><sphere radius='-1'/></geometry></collision></link>", 1) + HINGE, "a sphere of the URDF has the radius '-1'; sizes are not negative"),
         (LINKS.replace("</link>", "<collision><geometry><mesh filename='x.stl'/></geometry></collision></link>", 1) + HINGE, "mesh files are missing: x.stl"),

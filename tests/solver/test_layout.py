@@ -8,10 +8,13 @@ import pytest
 import warp as wp
 
 from sap_warp.kernels.packed_rows import RowPattern
+from sap_warp.solver import layout as layout_module
 from sap_warp.solver.layout import Layout, build_layout
+from tests.support.costs import count_calls, peak_bytes
 from tests.support.oracle import random_model
 
 UNIT = wp.mat33(np.eye(3))
+ORDER_WORLD = layout_module._order_world
 FLOATING = (newton.JointType.FREE, newton.JointType.DISTANCE)
 SCALAR = (newton.JointType.REVOLUTE, newton.JointType.PRISMATIC, newton.JointType.D6)
 
@@ -372,3 +375,26 @@ def test_a_plain_builder_is_one_world():
     assert plain.sizes == single.sizes and plain.sizes.world_count == 1
     for name in vars(plain.t):
         np.testing.assert_array_equal(getattr(plain.t, name), getattr(single.t, name), err_msg=name)
+
+
+def test_cost_of_worlds_is_linear():
+    """Nothing is done world by world, and what is allocated grows as the number of worlds does."""
+    part = world(branching_tree, chain)
+
+    def model(count):
+        builder = newton.ModelBuilder()
+        builder.replicate(part, count)
+        return builder.finalize(device="cpu")
+
+    few, many = model(200), model(800)
+    build_layout(few)  # what is loaded on first use
+    assert count_calls(lambda: build_layout(many)) < 1.1 * count_calls(lambda: build_layout(few))
+    assert peak_bytes(lambda: build_layout(many)) < 5 * peak_bytes(lambda: build_layout(few))
+
+
+def test_worlds_that_differ_are_worked_out_once_each(monkeypatch):
+    """Eleven worlds of ten kinds."""
+    seen = []
+    monkeypatch.setattr(layout_module, "_order_world", lambda *rows: seen.append(rows) or ORDER_WORLD(*rows))
+    assert build_layout(heterogeneous_model())[1].world_count == 11
+    assert len(seen) == 10
