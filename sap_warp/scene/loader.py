@@ -15,6 +15,7 @@ import warp as wp
 
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
+from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, room_problem
 from ..model import SapControl, SapModel, SapState
 from ..notes import Note
 from ..scene_files import printable
@@ -258,6 +259,9 @@ def _finalize(
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
+    what = room_problem(per_world, worlds * (WORLD_PLACE + BUFFER_PLACE), sap_model.device)
+    if what:
+        raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), f"found {per_world}; {what}")])
     if large := describe_simulation(build.builder.joint_dof_count, per_world, worlds):
         build.note("large-simulation", (), large)
     return SapLoadedScene(

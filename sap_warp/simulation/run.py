@@ -78,12 +78,13 @@ class Run:
     def capture(self) -> None:
         """Record the graphs."""
         few = self._shard.world_count <= BUNDLE_WORLDS
-        for group in self.groups:
-            begin = self._record(partial(self.begin, group))
-            first, further = (self._record(partial(self.take, group, is_first)) for is_first in (True, False))
-            bundle = self._record(partial(self._take_bundle, group)) if few else None
-            self._graphs.append(_Graphs(begin, first, further, bundle))
-        self._last = self._record(self.finish)
+        with self._shard.pipeline.newton_pipeline.own_code():
+            for group in self.groups:
+                begin = self._record(partial(self.begin, group))
+                first, further = (self._record(partial(self.take, group, is_first)) for is_first in (True, False))
+                bundle = self._record(partial(self._take_bundle, group)) if few else None
+                self._graphs.append(_Graphs(begin, first, further, bundle))
+            self._last = self._record(self.finish)
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps; does not wait for the device."""

@@ -21,8 +21,10 @@ import warp as wp
 from ..collision import SapCollisionPipeline
 from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
+from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
 from ..model import SapControl, SapModel, SapState, check_control, check_state, transforms_to_fp64
 from ..solver import SolverSAP
+from ..solver.initial_poses import place_unplaced
 from .compile import compile_beside
 from .run import Run
 from .split import ThreadsError, WorldShare
@@ -82,7 +84,6 @@ class Shard:
                     run.launch(2)  # whatever is made on first use must exist before the capture
                     self.solver.reset(self.state)
                 finally:
-                    self.pipeline.clear_statistics()
                     for target, source in zip(kept, saved, strict=True):
                         wp.copy(target, source)
                 run.capture()
@@ -107,7 +108,23 @@ class Shard:
         counter, clock = self.counter, self.solver.boundary
         arrays = [getattr(self.state, f.name) for f in fields(self.state)]
         counts = [counter.iterations, counter.trials, counter.totals, counter.maxima, clock.time, clock.frame]
-        return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *self.solver.outcome.values()]
+        dropped = [*self.solver.dropped.counters, *self.pipeline.record.counters]
+        outcome = [*self.solver.outcome.values(), *dropped]
+        return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *outcome]
+
+
+def check_memory(model: newton.Model, max_rigid_contact: Any, rigid_contact_max: Any) -> None:
+    """Refuse contacts whose buffers in all shards do not fit into memory together; both as given by the user.
+
+    Raises:
+        ValueError: They do not fit.
+    """
+    if type(max_rigid_contact) is int:  # solver and pipeline say what is wrong with others
+        buffer = BUFFER_PLACE if rigid_contact_max is None else 0
+        unit = max(1, int(model.world_count)) * (WORLD_PLACE + buffer)
+        check_room("max_rigid_contact", max_rigid_contact, unit, model.device)
+    if type(rigid_contact_max) is int:
+        check_room("rigid_contact_max", rigid_contact_max, BUFFER_PLACE, model.device)
 
 
 def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
@@ -126,12 +143,13 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
 
 
 def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
-    """A state of ``model`` in public order, with the values of ``given`` if there is one.
+    """A state of ``model`` in public order, with the values of ``given`` if there is one, and bodies in their places.
 
     Raises:
         TypeError: ``given`` is no state.
         ValueError: It is one of another model, or in sap order.
     """
+    place_unplaced(model.newton_model)  # if its builder did no forward kinematics
     state = model.state(precision)
     if given is not None:
         given = check_state("state", given, model.newton_model)
@@ -140,6 +158,7 @@ def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
         state.assign(given)
         if state.precision != given.precision == "fp32":  # as `SapModel.state` and a reset have them
             wp.copy(state.body_q, transforms_to_fp64(given.body_q))
+        place_unplaced(model.newton_model, state)
     return state
 
 
@@ -170,8 +189,10 @@ def make_shards(
 
     Raises:
         ThreadsError: The worlds cannot be split over so many threads.
+        ValueError: Memory is too small for so many contacts.
     """
     model, state, control, starts = whole
+    check_memory(model.newton_model, options[0].get("max_rigid_contact"), options[2])
     plan = plan_shares(model.newton_model, threads)
     if len(plan) == 1:
         return (Shard(None, model, state, control, *options),)

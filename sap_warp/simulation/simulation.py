@@ -29,7 +29,7 @@ from ..notes import Note, show_notes
 from ..scene_files import find_scene_file
 from ..solver import SolverSAP
 from .compile import compile_ahead
-from .health import FAILED_FROM, Health
+from .health import FAILED_FROM, CapacityOptions, Health
 from .kernels import assign_worlds
 from .memory import count_bytes
 from .schedule import ControlSequence, Schedule
@@ -108,12 +108,14 @@ class Simulation:
                 ``max_rigid_contact`` times the number of worlds. With several threads each has its share.
             precision: Of the state, ``"fp32"`` or ``"fp64"``.
             threads: Shares of the worlds that run beside each other on the CPU. The results do not depend on it.
-            state: Where to start; None is the model's initial state. It is copied.
+            state: Where to start; None is the model's initial state. It is copied. Bodies that are not where the
+                joints say, here or in the model, are placed.
             control: Inputs to start with; None takes the model's. It is copied.
             control_sequence: Writes the inputs at its own pace.
             statistics: Whether steps are counted, which costs one small kernel.
             strict: Whether a result that cannot be right is an error instead of a warning, once for each kind: worlds
-                that could not take a step. It is raised after the step on the CPU, on CUDA when something is read.
+                that could not take a step, contacts that found no place (for these ``strict_capacity`` is enough). It
+                is raised after the step on the CPU, on CUDA when something is read.
             pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
             name: Shown by `repr` and in reports.
             notes: Whether to look for what is probably not meant, and print it.
@@ -121,7 +123,7 @@ class Simulation:
 
         Raises:
             ThreadsError: The worlds cannot be split over so many threads.
-            ValueError: An option has no valid value.
+            ValueError: An option has no valid value, or memory is too small for so many contacts.
         """
         self.sap_model = model if isinstance(model, SapModel) else SapModel(model)
         if not isinstance(name, str):
@@ -148,7 +150,9 @@ class Simulation:
         options = (solver_options, pipeline_options or {}, rigid_contact_max, counted)
         self.shards: tuple[Shard, ...] = with_kernels(partial(make_shards, whole, self.threads, options))
         self._team = Team(self.shards)
-        self._health = Health(self.shards, strict)
+        strict_capacity = any((given or {}).get("strict_capacity") for given in (solver_options, pipeline_options))
+        capacity = CapacityOptions(rigid_contact_max=rigid_contact_max, strict=bool(strict_capacity))
+        self._health = Health(self.shards, strict, capacity)
         self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
@@ -236,6 +240,8 @@ class Simulation:
         )
         sim.notes = list(loaded.notes)  # which know their places
         show_notes(sim.notes if notes else ())
+        if max_rigid_contact is None and loaded.max_rigid_contact:
+            sim._health.capacity.name = "simulation.max_rigid_contact"
         return sim
 
     # What it consists of.
@@ -399,6 +405,8 @@ class Simulation:
                 rows of chosen worlds are read. Body poses follow.
             joint_qd: Velocities to start from, likewise.
         """
+        if world_mask is None:  # with a mask on CUDA nobody waits
+            self._health.look()
         with self._team.lock:
             self._reset(None if world_mask is None else self._as_mask(world_mask), joint_q, joint_qd)
 
@@ -451,7 +459,7 @@ class Simulation:
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world in the last step."""
         self._health.look()
-        return np.concatenate([shard.solver.status for shard in self.shards])
+        return np.concatenate([shard.solver.world_status.numpy() for shard in self.shards])
 
     @property
     def diverged(self) -> np.ndarray:
@@ -466,6 +474,7 @@ class Simulation:
     @property
     def contact_counts(self) -> np.ndarray:
         """Contacts of each world in the last step."""
+        self._health.look()
         return np.concatenate([shard.solver.contact_jacobian.contact_count.numpy() for shard in self.shards])
 
     def base_heights(self) -> np.ndarray:

@@ -5,6 +5,8 @@ The meaning of joint_q is Newton's, see `links` for the frames; `kinematics` has
 
 from __future__ import annotations
 
+from typing import Any
+
 import newton
 import numpy as np
 
@@ -12,6 +14,10 @@ from .topology import tree_joints
 
 _T = newton.JointType
 _FLOATING = (int(_T.FREE), int(_T.DISTANCE))
+
+
+ROUNDING = 1e-4
+"""By how much poses of the same coordinates may differ, relative to a metre or to their size."""
 
 
 def place_bodies(model: newton.Model) -> None:
@@ -23,6 +29,28 @@ def place_bodies(model: newton.Model) -> None:
     else:
         model.body_qd.zero_()
     model.body_q.assign(body_poses(model, model.joint_q.numpy()))
+
+
+def place_unplaced(model: newton.Model, state: Any = None) -> None:
+    """Place the bodies of ``model``, or of a ``state`` of it, unless they are where the joints say, up to rounding."""
+    source = model if state is None else state
+    try:
+        poses = body_poses(model, source.joint_q.numpy())
+    except ValueError:  # in a ring; the solver says so
+        return
+    if _is_alike(poses, source.body_q.numpy().reshape(poses.shape)):
+        return
+    if state is None:
+        place_bodies(model)
+    else:
+        state.body_q.assign(poses)
+
+
+def _is_alike(wanted: np.ndarray, given: np.ndarray) -> bool:
+    facing = np.sign(np.sum(wanted[:, 3:] * given[:, 3:], axis=1, keepdims=True))  # r and -r turn alike
+    size = 1.0 + np.abs(wanted[:, :3]).max(axis=1, keepdims=True)
+    apart = np.concatenate([(wanted[:, :3] - given[:, :3]) / size, wanted[:, 3:] - facing * given[:, 3:]], axis=1)
+    return not (np.abs(apart) > ROUNDING).any()
 
 
 def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from newton.solvers import SolverBase
 from ..contacts import SapContacts
 from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
+from ..kernels.room import WORLD_PLACE, check_room
 from ..kernels.types import TYPES
 from ..model import (
     SapControl,
@@ -32,7 +33,7 @@ from .constraints import SapConstraints
 from .contact_binning import make_bin_kernel
 from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
-from .dropped_contacts import CapacityCheck
+from .dropped_contacts import DroppedContacts
 from .free_motion import SapFreeMotion
 from .layout import build_layout
 from .links import Links, joint_parameters
@@ -82,7 +83,7 @@ class SolverSAP(SolverBase):
             contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``.
             block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
                 ``wp.config.enable_cpu_blocks``.
-            strict_capacity: Raise `ContactCapacityError` when a statistic is read after a step that dropped contacts,
+            strict_capacity: Raise `ContactCapacityError` when a statistic is read after steps that dropped contacts,
                 instead of warning once.
             collision_pipeline: A `newton.CollisionPipeline` that the solver runs itself, at the start of each step,
                 into ``solver.contacts``; `step` then takes None for contacts. Without one, the caller detects them.
@@ -92,7 +93,8 @@ class SolverSAP(SolverBase):
 
         Raises:
             UnsupportedModelError: The model has features that the solver does not simulate.
-            ValueError: An option has no valid value, or the model has no joint dofs.
+            ValueError: An option has no valid value, the model has no joint dofs, or memory is too small for so many
+                contacts.
             TypeError: An option does not exist.
         """
         self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
@@ -117,6 +119,8 @@ class SolverSAP(SolverBase):
         model, options, lanes = self.sap_model, self.options, self._block_dim
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
+        bytes_each = self.sizes.world_count * WORLD_PLACE
+        check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
         self.constraints = SapConstraints(model, self.layout, self.sizes, options)
         shared = (model, self.layout, self.sizes)
         parameters = joint_parameters(self.model)
@@ -137,7 +141,8 @@ class SolverSAP(SolverBase):
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
         self._contact_forces = SapContactForces(model, self.contact_solve)
-        self._capacity = CapacityCheck(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
+        self.dropped = DroppedContacts(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
+        """Contacts that found no place since the last report."""
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
@@ -354,7 +359,7 @@ class SolverSAP(SolverBase):
     @property
     def last_contact_count(self) -> int:
         """Contacts that took part, over all worlds."""
-        self._capacity.check()
+        self.dropped.check()
         return int(self.contact_jacobian.contact_count.numpy().sum())
 
     @property
@@ -364,7 +369,7 @@ class SolverSAP(SolverBase):
         The first time it is not zero there is a warning, or with ``strict_capacity`` an exception each time, that
         names the worlds and the number to set. Reading the other statistics does the same.
         """
-        return self._capacity.check()
+        return self.dropped.check()
 
     @property
     def last_solve_iterations(self) -> int:
@@ -379,7 +384,7 @@ class SolverSAP(SolverBase):
     @property
     def last_converged(self) -> bool:
         """Whether every world met a stopping criterion."""
-        self._capacity.check()
+        self.dropped.check()
         return bool((self.world_status.numpy() == SolveStatus.CONVERGED).all())
 
     @property
@@ -398,7 +403,7 @@ class SolverSAP(SolverBase):
     @property
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world."""
-        self._capacity.check()
+        self.dropped.check()
         return self.world_status.numpy()
 
     @property

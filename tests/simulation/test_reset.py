@@ -3,9 +3,10 @@
 import newton
 import numpy as np
 import pytest
+import warp as wp
 
-from sap_warp import Simulation
-from tests.support.simulations import STATE_ARRAYS, WORLDS, make_sim
+from sap_warp import SapModel, Simulation
+from tests.support.simulations import STATE_ARRAYS, WORLDS, make_sim, new_builder
 
 OUTCOME = ("status", "iterations", "contact_counts")
 
@@ -109,3 +110,41 @@ def test_reset_heals_every_input(threads):
         np.testing.assert_array_equal(rows[[0, 1, 3]], 0.5)
     sim.step(5)
     assert not sim.diverged.any()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+@pytest.mark.parametrize("given", [False, True])
+def test_bodies_are_placed_before_the_first_step(precision, given):
+    """A box one metre up its rail, whose builder did no forward kinematics, does not touch the ground below."""
+    one, scene = new_builder(), new_builder()
+    link = one.add_link(mass=1.0, inertia=wp.mat33(np.eye(3)))
+    one.add_shape_box(link, hx=0.1, hy=0.1, hz=0.1)
+    one.add_articulation([one.add_joint_prismatic(-1, link, axis=(0.0, 0.0, 1.0))])
+    scene.replicate(one, 2)
+    scene.add_ground_plane()
+    model = scene.finalize(device="cpu")
+    model.joint_q.fill_(1.0)
+    assert not model.body_q.numpy()[:, 2].any()
+    state = None
+    if given:
+        state = SapModel(model).state()
+        state.joint_q.fill_(2.0)
+    sim = Simulation(model, dt=0.005, precision=precision, state=state)
+    height = 2.0 if given else 1.0
+    np.testing.assert_array_equal(sim.body_q.numpy()[:, 0, 2], height)
+    sim.step()
+    assert sim.contact_counts.tolist() == [0, 0] and sim.statistics.mean_contacts == 0.0
+    np.testing.assert_allclose(sim.joint_qd.flat(), -9.81 * 0.005, rtol=1e-5)
+    sim.reset()
+    np.testing.assert_array_equal(sim.body_q.numpy()[:, 0, 2], 1.0)
+
+
+def test_bodies_that_are_in_place_are_left_alone(rng):
+    """To the bit: rounding is no reason to place them anew, nor is the sign of a rotation."""
+    sim = make_sim("humanoid", 2)
+    poses = sim.model.body_q.numpy()
+    poses[:, 3:] *= -1.0
+    poses[:, :3] += rng.uniform(-1e-6, 1e-6, poses[:, :3].shape)
+    sim.model.body_q.assign(poses)
+    again = Simulation(sim.model, dt=0.005)
+    np.testing.assert_array_equal(again.body_q.flat(), poses)
