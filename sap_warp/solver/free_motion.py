@@ -394,9 +394,9 @@ class SapFreeMotion:
         return self.to_newton_order(found.d.v_star)
 
     def to_newton_order(self, values: wp.array) -> Any:
-        """Values by dof in Newton's numbering, as a NumPy array."""
+        """Values by dof in Newton's numbering, as a NumPy array; 0 for dofs of joints that close loops."""
         source = values.numpy()
-        result = np.empty_like(source)
+        result = np.zeros(self.model.joint_dof_count, source.dtype)
         result[self.layout.dof_newton.numpy()] = source
         return result
 

@@ -13,7 +13,7 @@ from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
 from .motors import motor_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
-from .topology import kinematic_bodies, tree_joints
+from .topology import kinematic_bodies, movable_bodies, tree_joints
 
 _JOINT_TYPES = (
     newton.JointType.FIXED,
@@ -169,7 +169,7 @@ def _body_problems(model: newton.Model) -> list[str]:
         )
     world = model.body_world.numpy()
     if (world < 0).any() and (world >= 0).any():
-        hits = np.flatnonzero((world < 0) & _movable_bodies(model, kinematic))
+        hits = np.flatnonzero((world < 0) & movable_bodies(model))
         if len(hits):
             problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
         hits = np.unique(child[(parent >= 0) & (world[parent] != world[child])])
@@ -178,19 +178,8 @@ def _body_problems(model: newton.Model) -> list[str]:
     return problems
 
 
-def _movable_bodies(model: newton.Model, kinematic: np.ndarray) -> np.ndarray:
-    """Which bodies respond to forces: a joint with dofs that are not prescribed is somewhere above them."""
-    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
-    dofs = np.diff(model.joint_qd_start.numpy())
-    movable = np.zeros(model.body_count, bool)
-    for joint in np.flatnonzero(tree_joints(model)):  # Newton orders joints parents first
-        above = parent[joint] >= 0 and movable[parent[joint]]
-        movable[child[joint]] = above or (dofs[joint] > 0 and not kinematic[child[joint]])
-    return movable
-
-
 def _massless_joints(model: newton.Model) -> np.ndarray:
-    """Joints with dofs whose whole subtree has no mass and whose dofs have no armature: A would be singular."""
+    """Joints whose whole subtree has no mass, with dofs that have no armature: A would be singular."""
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     moved = model.body_mass.numpy().astype(np.float64)
     tree = tree_joints(model)
@@ -199,9 +188,8 @@ def _massless_joints(model: newton.Model) -> np.ndarray:
             moved[parent[joint]] += moved[child[joint]]
     start = model.joint_qd_start.numpy()
     prescribed = kinematic_bodies(model)[child]
-    armature = np.concatenate([[0.0], np.cumsum(model.joint_armature.numpy().astype(np.float64))])
-    no_armature = armature[start[1:]] == armature[start[:-1]]
-    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature & ~prescribed & tree)
+    bare = np.concatenate([[0], np.cumsum(~(model.joint_armature.numpy() > 0.0))])
+    return np.flatnonzero((bare[start[1:]] > bare[start[:-1]]) & (moved[child] <= 0.0) & ~prescribed & tree)
 
 
 def _other_problems(model: newton.Model) -> list[str]:

@@ -274,6 +274,13 @@ def massless_leaf(builder):
     builder.add_articulation([builder.add_joint_revolute(-1, parent), builder.add_joint_revolute(parent, ghost)])
 
 
+@refused("mass", "'ghost'")
+def massless_body_with_half_an_armature(builder):
+    axis = newton.ModelBuilder.JointDofConfig
+    axes = {"linear_axes": [axis(axis=newton.Axis.X, armature=0.1)], "angular_axes": [axis(axis=newton.Axis.X)]}
+    builder.add_articulation([builder.add_joint_d6(-1, builder.add_link(label="ghost"), **axes)])
+
+
 @pytest.mark.parametrize(("build", "words"), REFUSED)
 def test_unsupported_feature_is_refused_by_name_and_label(build, words):
     """Constructing a solver names the feature and the entities that have it."""
