@@ -246,6 +246,10 @@ class SolverSAP(SolverBase):
             raise RuntimeError("contact_forces() needs a step that was given contacts; call step() with them first.")
         return self._contact_forces.compute(self._last_contacts, self._last_dt, self.all_worlds)
 
+    def observables(self, kinds: Any, *, contacts: Any = None, requires_grad: bool | None = None) -> Any:
+        """Arrays that `step` fills, as Newton defines them; ``contacts`` are a pipeline's of ours or of Newton."""
+        return super().observables(kinds, contacts=self._contacts(contacts), requires_grad=requires_grad)
+
     def update_contacts(self, contacts: Any, state: Any = None) -> None:
         """Write the last step's forces into ``contacts``: ``rigid_contact_force`` (on shape 1) and, if made, ``force``.
 
