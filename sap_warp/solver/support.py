@@ -11,6 +11,7 @@ from newton.solvers import SolverMuJoCo
 from ..notes import name_some as _named
 from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
+from .model_values import value_problems
 from .motors import motor_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
 from .topology import kinematic_bodies, movable_bodies, tree_joints
@@ -31,8 +32,8 @@ class UnsupportedModelError(ValueError):
 
 
 def check_model(model: newton.Model) -> None:
-    """Raise `UnsupportedModelError` listing all unsupported features of ``model`` at once."""
-    problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model)]
+    """Raise `UnsupportedModelError` listing all unsupported features and impossible numbers of ``model`` at once."""
+    problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model), *value_problems(model)]
     if problems:
         raise UnsupportedModelError("SolverSAP cannot simulate this model:\n  - " + "\n  - ".join(problems))
 
