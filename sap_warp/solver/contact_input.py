@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-
 CARRIED = wp.constant(1)
 """A kinematic root carries the body."""
 MASSLESS = wp.constant(2)

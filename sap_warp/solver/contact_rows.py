@@ -195,20 +195,17 @@ def make_contact_rows(
         return special
 
     @wp.func
-    def in_body(d: wp.ref[Motion], b: int, r: vec3) -> weight.vec3:
-        """A point of a body relative to its origin, in its own axes."""
-        return wp.quat_rotate_inv(to_weight_quat(d.r[b]), to_weight(r) - to_weight(d.p[b]))
-
-    @wp.func
     def carried_mobility(
         layout: wp.ref[Layout], mobility: wp.array(dtype=Mobility), d: wp.ref[Motion], b: int, r: vec3
     ) -> wscalar:
         """Share in w of body b, which may have no mass, at the point r about its tree's reference point."""
         if b < 0:
             return wscalar(0.0)
-        if mobility[b].carrier < 0:
+        carrier = mobility[b].carrier
+        if carrier < 0:
             return diagonal_weight(layout, d, b, -1, to_weight(r), to_weight(r))
-        return body_mobility(mobility[b], in_body(d, mobility[b].carrier, r))
+        arm = to_weight(r) - to_weight(d.p[carrier])
+        return body_mobility(mobility[b], wp.quat_rotate_inv(to_weight_quat(d.r[carrier]), arm))
 
     @wp.func
     def place_contacts(

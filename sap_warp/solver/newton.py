@@ -326,8 +326,11 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
 
     @wp.func
     def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
-        """The result in Newton's order; returns how much of it is not finite and within bounds, and the kinetic energy
-        at the start and the work in this step, if the world could be solved."""
+        """The result in Newton's order.
+
+        Returns how many entries are not finite or out of bounds, and what `stability` asks for: the kinetic energy at
+        the start and the work in this step.
+        """
         e = int(p.layout.world_prescribed[p.world] + lane())
         e_end = p.layout.world_prescribed[p.world + 1]
         while e < e_end:
@@ -361,7 +364,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     @wp.func
     def store_outcome(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]):
         sums = write_velocity(p, s)
-        if not (sums[0] == scalar(0.0)) and r.status < FREE_MOTION_FAILED:
+        if sums[0] != scalar(0.0) and r.status < FREE_MOTION_FAILED:
             r.status = DIVERGED
         if lane() == 0:
             is_solved = r.status < FREE_MOTION_FAILED

@@ -8,10 +8,10 @@ import newton
 import numpy as np
 from newton.solvers import SolverMuJoCo
 
+from ..model_values import value_problems
 from ..notes import name_some as _named
 from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
-from .model_values import value_problems
 from .motors import motor_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
 from .topology import kinematic_bodies, movable_bodies, tree_joints

@@ -7,10 +7,11 @@ import pytest
 from sap_warp import Simulation, cli, load_sap_scene
 
 ROBOT = """<robot name='stool'>
-<link name='base'><inertial><mass value='1'/><inertia ixx='0.02' iyy='0.02' izz='0.02' ixy='0' ixz='0' iyz='0'/></inertial>
-</link>
+<link name='base'><inertial><mass value='1'/>
+<inertia ixx='0.02' iyy='0.02' izz='0.02' ixy='0' ixz='0' iyz='0'/></inertial></link>
 <link name='foot'><collision><geometry><box size='0.4 0.4 0.2'/></geometry></collision></link>
-<joint name='weld' type='fixed'><parent link='{parent}'/><child link='{child}'/><origin xyz='0 0 {z}'/></joint></robot>"""
+<joint name='weld' type='fixed'><parent link='{parent}'/><child link='{child}'/><origin xyz='0 0 {z}'/></joint>
+</robot>"""
 TREES = {"foot below": ("base", "foot", -0.4, 0.5), "foot is the root": ("foot", "base", 0.4, 0.1)}
 
 

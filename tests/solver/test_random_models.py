@@ -1,7 +1,7 @@
 """Random models of everything that the solver takes, against the dense oracle, which shares no code with it.
 
-Links without mass in every place of a tree, kinematic roots, fixed joints, mimic and loop joints, all joint types, centres
-of mass off their origins; and every model that the support tests call supported.
+Links without mass in every place of a tree, kinematic roots, fixed joints, mimic and loop joints, all joint types,
+centres of mass off their origins; and every model that the support tests call supported.
 """
 
 import newton

@@ -51,7 +51,9 @@ def mechanical_energy(sim):
     """Kinetic and potential energy of a fixed-base chain from body twists alone [J]."""
     model, twist = sim.model, sim.state.body_qd.numpy().astype(float)
     mass, moment = model.body_mass.numpy(), model.body_inertia.numpy()[:, 1, 1]
-    centre = sim.position + np.array([wp.quat_rotate(wp.quat(*q), wp.vec3(LINK_LENGTH / 2, 0, 0)) for q in sim.rotation])
+    centre = sim.position + np.array(
+        [wp.quat_rotate(wp.quat(*q), wp.vec3(LINK_LENGTH / 2, 0, 0)) for q in sim.rotation]
+    )
     kinetic = 0.5 * mass @ (twist[:, :3] ** 2).sum(axis=1) + 0.5 * moment @ twist[:, 4] ** 2
     return kinetic, kinetic + G * mass @ centre[:, 2]
 
@@ -121,7 +123,9 @@ def push(sim, i):
 
 
 def turn_gravity(sim, i):
-    sim.model.gravity.assign(np.tile(np.array([0.0, 0.0, 100.0 * (-1.0) ** i], np.float32), (len(sim.model.gravity), 1)))
+    sim.model.gravity.assign(
+        np.tile(np.array([0.0, 0.0, 100.0 * (-1.0) ** i], np.float32), (len(sim.model.gravity), 1))
+    )
 
 
 def change_mass(sim, i):

@@ -327,7 +327,14 @@ IMPOSSIBLE = [
     ("mujoco.dof_springref", NAN),
     ("gravity", NAN),
 ]
-OWNER = {"body": "'puck'", "shape": "world 1", "joint": "hinge0", "gravity": "gravity[1", "sap": "world 1", "mujoco": "hinge0"}
+OWNER = {
+    "body": "'puck'",
+    "shape": "world 1",
+    "joint": "hinge0",
+    "gravity": "gravity[1",
+    "sap": "world 1",
+    "mujoco": "hinge0",
+}
 
 
 def spoil(model, name, value):

@@ -164,7 +164,7 @@ class DenseWorld:
         return poses.point_jacobian(body, poses.p[body] + poses.R[body] @ self.tree.com[body])
 
     def sap_from_public_qd(self, joint_qd):
-        """This world's sap velocity, prescribed dofs included, from a whole-model public joint_qd, at the pose of the start of the step."""
+        """This world's sap velocity, prescribed dofs too, from a public joint_qd at the start of the step."""
         return np.linalg.solve(self.public_from_sap, self.tree.gather(joint_qd))
 
     def _free_motion(self, joint_f, body_f):

@@ -11,8 +11,7 @@ from typing import Any
 import newton
 import numpy as np
 
-from ..model import TAU_ATTRIBUTE, TAU_NAMESPACE
-from .layout import SCALAR_JOINTS
+from .model import TAU_ATTRIBUTE, TAU_NAMESPACE
 
 NUMBER = "a number"
 FINITE = "finite"
@@ -42,6 +41,7 @@ _BY_BODY = {"body_mass": FINITE_POSITIVE, "body_com": FINITE, "body_inertia": FI
 _BY_SHAPE = dict.fromkeys(
     ("shape_material_ke", "shape_material_mu", f"{TAU_NAMESPACE}.{TAU_ATTRIBUTE}"), FINITE
 )  # negative is "not given"
+_WITH_AXES = [int(kind) for kind in (newton.JointType.REVOLUTE, newton.JointType.PRISMATIC, newton.JointType.D6)]
 _SHOWN = 3
 
 
@@ -94,13 +94,12 @@ def _listed(name: str, values: np.ndarray, bad: np.ndarray, owner: Any, labels: 
 
 def _direction_problems(model: newton.Model, owner: np.ndarray, labels: Any, worlds: Any) -> Iterator[str]:
     """Axes and rotations that have no direction."""
-    axis = model.joint_axis.numpy()
-    scalar = np.isin(model.joint_type.numpy(), SCALAR_JOINTS)[owner]
-    bad = (axis == 0.0).all(axis=1) & scalar if len(axis) else np.zeros(0, bool)
-    if bad.any():
-        yield f"joint_axis has a length of zero: {_listed('joint_axis', np.zeros(len(bad)), bad, owner, labels, worlds)}"
+    has_axes = np.isin(model.joint_type.numpy(), _WITH_AXES)[owner]
+    found = {"joint_axis": (model.joint_axis.numpy(), has_axes, owner)}
     for name in ("joint_X_p", "joint_X_c"):
-        bad = (getattr(model, name).numpy()[:, 3:] == 0.0).all(axis=1) if model.joint_count else np.zeros(0, bool)
+        found[name] = (getattr(model, name).numpy()[:, 3:], True, np.arange(model.joint_count))
+    for name, (vectors, counts, whose) in found.items():
+        bad = ~vectors.any(axis=1) & counts
         if bad.any():
-            listed = _listed(name, np.zeros(len(bad)), bad, np.arange(model.joint_count), labels, worlds)
-            yield f"the rotation of {name} has a length of zero: {listed}"
+            listed = _listed(name, np.zeros(len(bad)), bad, whose, labels, worlds)
+            yield f"{name} has a length of zero: {listed}"
