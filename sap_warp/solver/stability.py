@@ -5,9 +5,9 @@ swings of angular frequency w it adds about (w h)^2 / 2 of it with midpoint inte
 
     gain = T - T_last - W - W_g,   W = 1/2 (v_0 + v_1) . (impulses of all terms + h applied forces) of the last step
 
-with W_g the work of gravity, is that error and nothing else: contacts, drives, limits and constraints enter with the work
-of the impulses that were found. Its sum, less the share that vanishes with kinetic energy, is the excess. A world whose
-kinetic energy is mostly excess, and that moves, is unstable: what it does is not physics. It goes on.
+with W_g the work of gravity, is that error and nothing else: contacts, drives, limits and constraints enter with the
+work of the impulses that were found. Its sum, less the share that vanishes with kinetic energy, is the excess. A world
+whose kinetic energy is mostly excess, and that moves, is unstable: what it does is not physics. It goes on.
 
 Not judged: the first step of a state that was set, steps under external wrenches, worlds with kinematic bodies.
 """
