@@ -4,6 +4,8 @@ from typing import Any
 
 import warp as wp
 
+from ..solver.status import UNSTABLE
+
 ITERATION_BINS = 256
 TRIAL_BINS = 2048
 
@@ -35,6 +37,8 @@ def record_step(
     wp.atomic_add(totals_out, 2, wp.int64(truncated))
     if status_in[world] != 0:
         wp.atomic_add(totals_out, 3, wp.int64(1))
+    if status_in[world] == UNSTABLE:
+        wp.atomic_add(totals_out, 5, wp.int64(1))
     wp.atomic_max(maxima_out, 0, iterations_in[world])
     wp.atomic_max(maxima_out, 1, trials_in[world])
 

@@ -13,7 +13,7 @@ from ..kernels.launch import WorldRange
 from ..solver import SolverSAP
 from .kernels import ITERATION_BINS, TRIAL_BINS, record_step
 
-WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED = range(4)
+WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED, _, UNSTABLE = range(6)
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class StepCounter:
         """World-steps by Newton iterations; the last bin takes all above."""
         self.trials = wp.zeros(TRIAL_BINS, dtype=wp.int64, device=device)
         """World-steps by line search trials."""
-        self.totals = wp.zeros(4, dtype=wp.int64, device=device)
-        """World-steps, contacts, truncated contacts, world-steps that did not converge."""
+        self.totals = wp.zeros(6, dtype=wp.int64, device=device)
+        """World-steps, contacts, truncated contacts, world-steps that did not converge; the last: that were unstable."""
         self.maxima = wp.zeros(2, dtype=wp.int32, device=device)
         """Most iterations and most trials."""
 
@@ -110,6 +110,11 @@ class StepStatistics:
         """Evaluations of the cost along Newton directions, per world and step."""
         histogram = np.sum([counter.trials.numpy() for counter in self._counters], axis=0)
         return _summarize(histogram, self._largest(1))
+
+    @property
+    def unstable(self) -> int:
+        """World-steps in which most of the kinetic energy was the time step's own error."""
+        return self._total(UNSTABLE)
 
     def _total(self, which: int) -> int:
         return int(sum(int(counter.totals.numpy()[which]) for counter in self._counters))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import SolveStatus
+from sap_warp import Simulation, SolveStatus
 from tests.support.scenes import G, Stepper, add_box, builder, material, one_joint
 
 H = 0.005
@@ -144,6 +144,15 @@ def test_edits_are_not_taken_for_instability(edit):
     for i in range(12):
         edit(sim, i)
         assert not statuses(sim, 5 * H).any(), i
+
+
+def test_statistics_count_unstable_steps():
+    """A simulation counts the world-steps that were flagged, among those that did not converge."""
+    sim = Simulation(level_chain(25), dt=H, contact_preset_variant="approx64")
+    sim.step(88)  # before it diverges
+    seen = sim.statistics
+    assert 0 < seen.unstable == seen.not_converged < 20
+    assert sim.status[0] == SolveStatus.UNSTABLE
 
 
 def test_the_flag_goes_when_the_world_is_reset():
