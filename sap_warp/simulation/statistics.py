@@ -37,7 +37,7 @@ class StepCounter:
         self.trials = wp.zeros(TRIAL_BINS, dtype=wp.int64, device=device)
         """World-steps by line search trials."""
         self.totals = wp.zeros(6, dtype=wp.int64, device=device)
-        """World-steps, contacts, truncated contacts, world-steps that did not converge; the last: that were unstable."""
+        """World-steps, contacts, truncated contacts, world-steps that did not converge; last: unstable ones."""
         self.maxima = wp.zeros(2, dtype=wp.int32, device=device)
         """Most iterations and most trials."""
 
