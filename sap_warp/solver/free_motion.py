@@ -252,9 +252,10 @@ def make_free_motion_kernel(pose: Types, types: Types):
     def note_fall(layout: wp.ref[Layout], d: wp.ref[Data], world: int, gravity: types.vec3):
         """How far the mass of a world has come down since the last step."""
         moment = wp.vec4d()
-        root = layout.world_level[world]
-        i = int(layout.level_start[root])
-        while i < layout.level_start[root + 1]:
+        top = layout.world_level[world]  # the roots; a world without bodies has no level
+        i = int(layout.level_start[top])
+        i_end = layout.level_start[wp.min(top + 1, layout.world_level[world + 1])]
+        while i < i_end:
             b = layout.level_body[i]
             m = wp.float64(d.composite[b][0])
             for k in range(3):
