@@ -287,7 +287,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         h = scalar(dt)
         gravity = to_vec3(inputs.gravity[stage.layout.world_gravity[world]])
         dynamics(stage.layout, stage.links, stage.d, inputs, world, gravity, h)
-        if lane() == 0:
+        if lane() == 0 and stage.d.watched[world] != 0:
             note_fall(stage.layout, stage.d, world, gravity)
         rows = stage.layout.rows
         Sw = stage.d.Sw

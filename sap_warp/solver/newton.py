@@ -30,7 +30,7 @@ from .line_search import MONOTONE_DECAY, make_line_search
 from .objective import make_objective
 from .options import LINE_SEARCHES, POSITION_INTEGRATIONS
 from .solve_data import SCRATCH, NewtonOptions, make_problem
-from .stability import make_stability
+from .stability import STILL, make_stability
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED, UNSTABLE
 from .stiffness import SIZE as STIFFNESS_SIZE
 from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER, make_dof_terms
@@ -326,31 +326,20 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
 
     @wp.func
     def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
-        """The result in Newton's order.
-
-        Returns how many entries are not finite or out of bounds, and what `stability` asks for: the kinetic energy at
-        the start and the work in this step.
-        """
+        """The result in Newton's order; returns the sum of all speeds first."""
         e = int(p.layout.world_prescribed[p.world] + lane())
         e_end = p.layout.world_prescribed[p.world + 1]
         while e < e_end:
             s.velocity[p.layout.dof_newton[e]] = p.motion.v0[e]
             e += wp.block_dim()
-        large = int(0)
-        energy = scalar(0.0)
-        work = scalar(0.0)
+        speed = scalar(0.0)
         e = int(p.first + lane())
         while e < p.last:
-            v0 = scalar(p.motion.v0[e])
             v = s.v[e]
-            dof = p.layout.dof_newton[e]
-            s.velocity[dof] = wp.float64(v)
-            if not (wp.abs(v) <= scalar(wp.static(LARGEST_SPEED))):
-                large += 1
-            energy += v0 * (s.A_v_star[e] - scalar(p.motion.impulse[e]))
-            work += (v0 + v) * (s.p[e] + p.h * scalar(p.motion.applied[dof]))
+            s.velocity[p.layout.dof_newton[e]] = wp.float64(v)
+            speed += wp.abs(v)
             e += wp.block_dim()
-        return block_sum(vec3(scalar(large), scalar(0.5) * energy, scalar(0.5) * work), s.scratch, p.world)
+        return block_sum(vec3(speed, scalar(0.0), scalar(0.0)), s.scratch, p.world)
 
     @wp.func
     def keep_velocity(p: wp.ref[Problem], s: wp.ref[Data]):
@@ -363,13 +352,15 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
 
     @wp.func
     def store_outcome(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]):
-        sums = write_velocity(p, s)
-        if sums[0] != scalar(0.0) and r.status < FREE_MOTION_FAILED:
+        speed = write_velocity(p, s)[0]
+        if not (speed <= scalar(wp.static(LARGEST_SPEED))) and r.status < FREE_MOTION_FAILED:
             r.status = DIVERGED
-        if lane() == 0:
-            is_solved = r.status < FREE_MOTION_FAILED
-            if has_excess_energy(p, s, wp.float64(sums[1]), wp.float64(sums[2]), is_solved) and r.status == 0:
+        if speed > scalar(wp.static(STILL)) and r.status < FREE_MOTION_FAILED:
+            if has_excess_energy(p, s) and r.status == 0:
                 r.status = UNSTABLE
+        elif lane() == 0:
+            p.motion.watched[p.world] = 0
+        if lane() == 0:
             s.status[p.world] = r.status
             s.iterations[p.world] = r.iterations
             s.line_iterations[p.world] = r.trials
@@ -498,8 +489,7 @@ class SapContactSolve:
         counts = {name: entries[first] for name, first in SCRATCH}
         counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
         counts |= {"vc": rows, "slack": constraints.count, "dslack": constraints.count}
-        counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual"), sizes.world_count)
-        counts |= dict.fromkeys(("energy", "energy_known"), sizes.world_count)
+        counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual", "energy"), sizes.world_count)
         return counts | {"scratch": sizes.world_count * lanes, "velocity": self.model.joint_dof_count}
 
     def solve(self, dt: float, worlds: WorldRange) -> None:

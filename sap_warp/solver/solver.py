@@ -306,7 +306,7 @@ class SolverSAP(SolverBase):
             self.boundary.time, self.boundary.frame = time, frame
             return
         parameters = joint_parameters(self.model)
-        self.contact_solve.data.energy_known.zero_()
+        self.free_motion.data.watched.zero_()
         self.links.refresh()
         self.boundary.refresh(parameters)
         self.contact_jacobian.refresh(parameters)

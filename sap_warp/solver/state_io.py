@@ -64,7 +64,7 @@ def make_boundary_data(pose: Types, types: Types):
         integration: int
         status: wp.array(dtype=wp.int32)  # outcome of the solve, by world
         v_new: wp.array(dtype=wp.float64)  # what it found, Newton's dofs, sap order
-        energy_known: wp.array(dtype=wp.int32)  # 0 for a world whose state is not the one that the last step left
+        watched: wp.array(dtype=wp.int32)  # to be 0 for a world whose state is not the one that the last step left
         time: wp.array(dtype=wp.float64)
         frame: wp.array(dtype=wp.int64)
 
@@ -115,7 +115,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
                 i += wp.block_dim()
             run += 1
         if moved:
-            io.energy_known[world] = 0
+            io.watched[world] = 0
         return mark
 
     @wp.func
@@ -149,7 +149,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
         while e < e_end:
             v = io.d.v0[e]
             if wp.abs(v - io.v_new[io.layout.dof_newton[e]]) > F(1e-4) + F(1e-3) * wp.abs(v):
-                io.energy_known[world] = 0
+                io.watched[world] = 0
             e += wp.block_dim()
 
     @wp.func
@@ -369,7 +369,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
         if task == BEGIN or task == PLACE:
             mark = read_coordinates(io, s, world)
             if task == PLACE:
-                io.energy_known[world] = 0
+                io.watched[world] = 0
         else:
             advance(io, world, dt)
             mark = round_coordinates(io, s, world)
@@ -533,6 +533,6 @@ class SapBoundary:
         io.links, io.axis = self._links.get(pose)
         io.shared, io.integration = shared, self._outcome.integration
         io.status, io.v_new = self._outcome.status, self._outcome.velocity
-        io.energy_known = self._outcome.data.energy_known
+        io.watched = self._motion.data.watched
         io.time, io.frame = self.time, self.frame
         return StructArgument(io, self.model.device)
