@@ -17,9 +17,10 @@ BELOW = {
     "notes": {"scene_files"},
     "newton_view": set(),
     "model": {"newton_view", "kernels", "conventions"},
+    "model_values": {"model"},
     "contacts": {"newton_view", "model"},
     "collision": {"newton_view", "kernels", "model", "contacts"},
-    "solver": {"notes", "kernels", "model", "contacts"},
+    "solver": {"notes", "kernels", "model", "model_values", "contacts"},
     "explain": {"conventions", "model", "contacts", "collision", "solver", "kernels"},
     "advice": {"notes", "solver", "collision"},
     "scene": {"conventions", "model", "contacts", "collision", "solver", "explain", "scene_files", "kernels"}

@@ -17,7 +17,7 @@ import numpy as np
 from ..collision.records import PEAK, PEAK_DROPPED
 from ..contacts import ContactCapacityError, name_worlds
 from ..solver import SolveStatus
-from .statistics import FAILED, TRUNCATED
+from .statistics import FAILED, TRUNCATED, UNSTABLE
 
 if TYPE_CHECKING:
     from .shards import Shard
@@ -54,6 +54,7 @@ class Health:
         self._kinds: list[tuple[int, Callable[[], str], type[RuntimeError], bool]] = [
             (FAILED, self._describe_failed, WorldFailedError, strict),
             (TRUNCATED, self._describe_dropped, ContactCapacityError, capacity.strict),
+            (UNSTABLE, self._describe_unstable, WorldFailedError, False),
         ]
         self._inner_told = False
         self._seen = self._counts()
@@ -109,6 +110,7 @@ class Health:
             totals = shard.counter.totals.numpy().copy()
             if not shard.counts:
                 totals[FAILED] = (shard.solver.world_status.numpy() >= FAILED_FROM).sum()
+                totals[UNSTABLE] = (shard.solver.world_status.numpy() == SolveStatus.UNSTABLE).sum()
                 totals[TRUNCATED] = shard.solver.dropped.read().total
             found.append(totals)
         return found
@@ -127,6 +129,16 @@ class Health:
         return (
             f"Worlds could not take a step and keep the state they came in with: {', '.join(parts) or 'some of them'}. "
             f"What helps: {advice}; sim.reset(sim.diverged) starts them again."
+        )
+
+    def _describe_unstable(self) -> str:
+        status = np.concatenate([shard.solver.world_status.numpy() for shard in self._shards])
+        worlds = name_worlds(np.append(status == SolveStatus.UNSTABLE, False))
+        integration = self._shards[0].solver.options.position_integration
+        other = ' or position_integration="sap_euler", which takes energy away' if integration == "midpoint" else ""
+        return (
+            f"The energy of some worlds grows without work{f', now in {worlds}' if worlds else ''}: the time step is too "
+            f"large for how fast they move. What helps: a smaller dt, joints with some armature or damping{other}."
         )
 
     def _describe_dropped(self) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import warp as wp
 
-from ..solver.status import FREE_MOTION_FAILED
+from ..solver.status import FREE_MOTION_FAILED, UNSTABLE
 
 ITERATION_BINS = 256
 TRIAL_BINS = 2048
@@ -39,6 +39,8 @@ def record_step(
         wp.atomic_add(totals_out, 3, wp.int64(1))
     if status_in[world] >= FREE_MOTION_FAILED:
         wp.atomic_add(totals_out, 4, wp.int64(1))
+    if status_in[world] == UNSTABLE:
+        wp.atomic_add(totals_out, 5, wp.int64(1))
     wp.atomic_max(maxima_out, 0, iterations_in[world])
     wp.atomic_max(maxima_out, 1, trials_in[world])
 

@@ -13,7 +13,7 @@ from ..kernels.launch import WorldRange
 from ..solver import SolverSAP
 from .kernels import ITERATION_BINS, TRIAL_BINS, record_step
 
-WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED, FAILED = range(5)
+WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED, FAILED, UNSTABLE = range(6)
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class StepCounter:
         """World-steps by Newton iterations; the last bin takes all above."""
         self.trials = wp.zeros(TRIAL_BINS, dtype=wp.int64, device=device)
         """World-steps by line search trials."""
-        self.totals = wp.zeros(5, dtype=wp.int64, device=device)
-        """World-steps, contacts, truncated contacts, world-steps that did not converge, and that could not be taken."""
+        self.totals = wp.zeros(6, dtype=wp.int64, device=device)
+        """World-steps, contacts, truncated contacts, world-steps that did not converge, could not be taken, or were
+        unstable."""
         self.maxima = wp.zeros(2, dtype=wp.int32, device=device)
         """Most iterations and most trials."""
 
@@ -120,6 +121,11 @@ class StepStatistics:
     def failed(self) -> int:
         """World-steps that could not be taken: the world kept its state."""
         return self._total(FAILED)
+
+    @property
+    def unstable(self) -> int:
+        """World-steps in which most of the kinetic energy was the time step's own error."""
+        return self._total(UNSTABLE)
 
     def _total(self, which: int) -> int:
         return int(sum(int(counter.totals.numpy()[which]) for counter in self._counters))

@@ -32,6 +32,7 @@ from .motion_data import make_motion_data
 from .motors import Motors
 from .terms.contact import ContactLaw, contact_law
 from .terms.dof import make_dof_terms
+from .topology import carriers
 
 
 @functools.cache
@@ -284,6 +285,7 @@ class SapContactJacobian:
         self._stage: StructArgument | None = None
         self.kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
         self._shape_owner = shape_owners(model, layout)
+        self._carrier = wp.zeros(sizes.body_count, dtype=wp.int32, device=device)
         self._empty = newton.Contacts(0, 0, device=device)
         self._source = self._contact_input(self._empty)
         self.refresh(parameters)
@@ -320,10 +322,13 @@ class SapContactJacobian:
         """Read masses, inertias, motors and Newton's joint arrays again, after the links have been packed anew."""
         self._parameters, self._stage = parameters, None
         self.motors.refresh()
+        wp.copy(self._shape_owner, shape_owners(self.model, self.layout))
+        carrier = np.append(carriers(self.model.newton_model), -1)[self.layout.body_newton.numpy()]
+        self._carrier.assign(np.append(self.layout.newton_body.numpy(), -1)[carrier].astype(np.int32))
         wp.launch(
             self._pack_mobility,
             dim=self.sizes.body_count,
-            inputs=[self._links],
+            inputs=[self._links, self._carrier],
             outputs=[self._mobility],
             device=self.model.device,
         )

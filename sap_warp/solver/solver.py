@@ -48,6 +48,8 @@ from .topology import kinematic_bodies
 
 CUDA_BLOCK_DIM = 64
 """Lanes that share a world on CUDA: two warps."""
+LONG_CHAIN = 40
+"""Dofs in a row, without armature or damping, whose free motion fp32 gets wrong by a tenth."""
 
 
 class SolverSAP(SolverBase):
@@ -113,6 +115,7 @@ class SolverSAP(SolverBase):
         self._strict_capacity = check_bool("strict_capacity", strict_capacity)
         self._warn_if_undamped()
         self._build()
+        self._warn_if_long()
 
     def _build(self) -> None:
         """Make the tables and stages for what the model contains now."""
@@ -267,6 +270,10 @@ class SolverSAP(SolverBase):
             raise RuntimeError("contact_forces() needs a step that was given contacts; call step() with them first.")
         return self._contact_forces.compute(self._last_contacts, self._last_dt, self.all_worlds)
 
+    def observables(self, kinds: Any, *, contacts: Any = None, requires_grad: bool | None = None) -> Any:
+        """Arrays that `step` fills, as Newton defines them; ``contacts`` are a pipeline's of ours or of Newton."""
+        return super().observables(kinds, contacts=self._contacts(contacts), requires_grad=requires_grad)
+
     def update_contacts(self, contacts: Any, state: Any = None) -> None:
         """Write the last step's forces into ``contacts``: ``rigid_contact_force`` (on shape 1) and, if made, ``force``.
 
@@ -328,6 +335,7 @@ class SolverSAP(SolverBase):
             self.boundary.time, self.boundary.frame = time, frame
             return
         parameters = joint_parameters(self.model)
+        self.free_motion.data.watched.zero_()
         self.links.refresh()
         self.boundary.refresh(parameters)
         self.contact_jacobian.refresh(parameters)
@@ -383,7 +391,7 @@ class SolverSAP(SolverBase):
 
     @property
     def last_converged(self) -> bool:
-        """Whether every world met a stopping criterion."""
+        """Whether every world met a stopping criterion, and none is unstable."""
         self.dropped.check()
         return bool((self.world_status.numpy() == SolveStatus.CONVERGED).all())
 
@@ -457,6 +465,25 @@ class SolverSAP(SolverBase):
                 f"block_dim is {block_dim}, but CPU blocks have one lane unless wp.config.enable_cpu_blocks is True."
             )
         return block_dim
+
+    def _warn_if_long(self) -> None:
+        """Chains whose mass matrix fp32 cannot hold; see docs/solver.md, "Precision"."""
+        rows = np.arange(self.sizes.free_dof_count) - self.layout.rows.first.numpy()[: self.sizes.free_dof_count]
+        if self.options.free_motion_solve_precision == "fp64" or rows.max(initial=0) + 1 < LONG_CHAIN:
+            return
+        held = (self.model.joint_armature.numpy() + self.model.joint_damping.numpy()) > 0.0
+        bare = np.append(~held[self.layout.dof_newton.numpy()], False)
+        parent = np.append(self.layout.dof_parent.numpy(), -1)
+        place, length = np.arange(len(bare)), np.zeros(len(bare), int)
+        while (place >= 0).any():
+            length += bare[place]
+            place = np.where(place >= 0, parent[place], -1)
+        if length.max() >= LONG_CHAIN:
+            warnings.warn(
+                f"A chain has {length.max()} dofs in a row without armature or damping: free motion in fp32 is off by "
+                'tens of percent there. Use contact_preset_variant="approx64" or give the joints armature.',
+                stacklevel=3,
+            )
 
     def _warn_if_undamped(self) -> None:
         tau = self.sap_model.shape_material_tau.numpy()
