@@ -34,7 +34,14 @@ if TYPE_CHECKING:
         load_sap_scene,
         load_sap_scene_config,
     )
-    from .simulation import HeterogeneousWorldsError, Simulation, StepStatistics, ThreadsError, WorldView
+    from .simulation import (
+        HeterogeneousWorldsError,
+        Simulation,
+        StepStatistics,
+        ThreadsError,
+        WorldFailedError,
+        WorldView,
+    )
     from .solver import (
         ContactForces,
         SapContactJacobian,
@@ -85,6 +92,7 @@ _SUBMODULE_OF = {
     "WorldView": "simulation",
     "HeterogeneousWorldsError": "simulation",
     "ThreadsError": "simulation",
+    "WorldFailedError": "simulation",
 }
 
 __all__ = [
@@ -111,6 +119,7 @@ __all__ = [
     "StepStatistics",
     "ThreadsError",
     "UnsupportedModelError",
+    "WorldFailedError",
     "WorldView",
     "conventions",
     "explain_contact",

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from .commands import bench, check, compare_presets, explain, presets, run, schema, validate
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
-from .scene_files import UnknownSceneError
+from .scene_files import UnknownSceneError, printable
 
 COMMANDS = (run, bench, check, explain, compare_presets, validate, presets, schema)
 
@@ -23,13 +23,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     Returns:
-        0 on success, 1 if a world diverged, 2 for a request that cannot be met, 130 after Ctrl-C.
+        0 on success; 1 if a world diverged, `check` finds a scene not valid or `validate` a bound not kept; 2 for a
+        request that cannot be met; 130 after Ctrl-C.
     """
     try:
         arguments = _make_parser().parse_args(argv)
         return arguments.command(arguments)
     except (CommandError, UnknownSceneError) as error:
-        print(f"sap-warp: error: {error}", file=sys.stderr)
+        print("sap-warp: error: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)
         return EXIT_USAGE
     except BrokenPipeError:  # the reader of our output has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -73,8 +73,11 @@ class SapState(_OrderedBuffers):
         """Copy all arrays and order flags of ``other`` into this state; dtypes may differ.
 
         Raises:
+            TypeError: ``other`` is no `SapState`.
             ValueError: An array is present in only one of the two states, or its length differs.
         """
+        if not isinstance(other, SapState):
+            raise TypeError(f"SapState.assign: other is a {type(other).__name__}; expected a SapState.")
         for field in fields(self):
             source, target = getattr(other, field.name), getattr(self, field.name)
             if isinstance(source, str):
@@ -189,7 +192,7 @@ class SapModel(NewtonView):
         """
         model = self.newton_model
         if normalize_precision(precision, "precision") == "fp64":
-            pose = _transforms_to_fp64(model.body_q)
+            pose = transforms_to_fp64(model.body_q)
             q, qd = (wp.array(a.numpy(), dtype=wp.float64, device=a.device) for a in (model.joint_q, model.joint_qd))
         else:
             q, qd, pose = (wp.clone(a, requires_grad=False) for a in (model.joint_q, model.joint_qd, model.body_q))
@@ -292,19 +295,99 @@ def check_array(
         raise ValueError(f"{label} requires gradients; the SAP solver does not support gradient states.")
 
 
-def check_time_step(dt: Any) -> float:
+MIN_TIME_STEP, MAX_TIME_STEP = 1e-9, 100.0
+"""Bounds of a time step [s]; beyond them single precision cannot hold what is divided or multiplied by it."""
+
+
+def check_time_step(dt: Any, name: str = "dt") -> float:
     """Return a time step [s] as a float.
 
     Raises:
         TypeError: ``dt`` is no real number.
-        ValueError: It is not positive, or not finite.
+        ValueError: It is not within `MIN_TIME_STEP` and `MAX_TIME_STEP`.
     """
     if isinstance(dt, bool) or not isinstance(dt, numbers.Real):
-        raise TypeError(f"dt is {dt!r}; it must be a number of seconds.")
+        raise TypeError(f"{name} is {dt!r}; it must be a number of seconds.")
     value = float(dt)
     if not math.isfinite(value) or value <= 0.0:
-        raise ValueError(f"dt is {value!r}; it must be a positive, finite number of seconds.")
+        raise ValueError(f"{name} is {value!r}; it must be a positive, finite number of seconds.")
+    if not MIN_TIME_STEP <= value <= MAX_TIME_STEP:
+        raise ValueError(f"{name} is {value!r}; a time step is {MIN_TIME_STEP:g} to {MAX_TIME_STEP:g} s.")
     return value
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """Return a whole number of at least ``least`` as an int.
+
+    Raises:
+        ValueError: It is anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    return int(value)
+
+
+def check_flags(flags: Any, kind: str = "newton.ModelFlags") -> int:
+    """Return flags of Newton as an int.
+
+    Raises:
+        TypeError: They are no flags.
+    """
+    if isinstance(flags, bool) or not isinstance(flags, numbers.Integral):
+        raise TypeError(f"flags is {flags!r}; it must be of {kind}.")
+    return int(flags)
+
+
+def check_bool(name: str, value: Any) -> bool:
+    """Return ``value``, which is True or False.
+
+    Raises:
+        TypeError: It is anything else.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}; it must be True or False.")
+    return bool(value)
+
+
+def check_state(name: str, state: Any, model: newton.Model) -> SapState:
+    """Return ``state``, a `SapState` or a `newton.State` of ``model``, as a `SapState`.
+
+    Raises:
+        TypeError: It is neither, or an array is missing or of another dtype.
+        ValueError: An array has another length or device, or gaps.
+    """
+    if isinstance(state, newton.State):
+        state = sap_state_from_newton(state)
+    elif not isinstance(state, SapState):
+        raise TypeError(f"{name} is a {type(state).__name__}; expected a SapState or a newton.State.")
+    fp64 = state.precision == "fp64"
+    scalar, pose = ((wp.float64,), (wp.transformd,)) if fp64 else ((wp.float32,), (wp.transformf,))
+    device, twist = model.device, (wp.spatial_vectorf,)
+    check_array(name, "joint_q", state.joint_q, scalar, model.joint_coord_count, device)
+    check_array(name, "joint_qd", state.joint_qd, scalar, model.joint_dof_count, device)
+    check_array(name, "body_q", state.body_q, pose, model.body_count, device)
+    check_array(name, "body_qd", state.body_qd, twist, model.body_count, device)
+    check_array(name, "body_f", state.body_f, twist, model.body_count, device)
+    return state
+
+
+def check_control(control: Any, model: newton.Model) -> SapControl:
+    """Return ``control``, a `SapControl` or a `newton.Control` of ``model``, as a `SapControl`.
+
+    Raises:
+        TypeError: It is neither, or an array is missing or of another dtype.
+        ValueError: An array has another length or device, or gaps.
+    """
+    if isinstance(control, newton.Control):
+        control = sap_control_from_newton(control)
+    elif not isinstance(control, SapControl):
+        raise TypeError(f"control is a {type(control).__name__}; expected a SapControl, a newton.Control or None.")
+    device, fp32 = model.device, (wp.float32,)
+    check_array("control", "joint_f", control.joint_f, fp32, model.joint_dof_count, device)
+    check_array("control", "joint_target_pos", control.joint_target_pos, fp32, model.joint_coord_count, device)
+    check_array("control", "joint_target_vel", control.joint_target_vel, fp32, model.joint_dof_count, device)
+    check_array("control", "joint_act", control.joint_act, fp32, model.joint_dof_count, device)
+    return control
 
 
 def _ensure_tau(model: newton.Model) -> None:
@@ -320,10 +403,14 @@ def _ensure_tau(model: newton.Model) -> None:
         )
 
 
-def _transforms_to_fp64(poses: wp.array) -> wp.array:
-    """Double-precision copy of poses, with rotations normalized to fp64 round-off."""
+def transforms_to_fp64(poses: wp.array) -> wp.array:
+    """Double-precision copy of poses, with rotations normalized to fp64 round-off.
+
+    Squares of fp32 numbers are exact in fp64, so the order of the sum decides every bit: that of `solver.reset`.
+    """
     values = poses.numpy().astype(np.float64).reshape(-1, 7)
-    values[:, 3:] /= np.linalg.norm(values[:, 3:], axis=1, keepdims=True)
+    x, y, z, w = values[:, 3:].T
+    values[:, 3:] /= np.sqrt(x * x + y * y + z * z + w * w)[:, None]
     return wp.array(values, dtype=wp.transformd, device=poses.device)
 
 

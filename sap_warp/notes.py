@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .scene_files import printable
+
 ENVIRONMENT = "SAP_WARP_NOTES"
 """Environment variable; 0 keeps all notes from being printed."""
 SHOWN = 5
@@ -36,7 +38,7 @@ class Note:
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
-        return ": ".join(part for part in (place, self.path, self.message) if part) + f" [{self.id}]"
+        return printable(": ".join(part for part in (place, self.path, self.message) if part) + f" [{self.id}]")
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""

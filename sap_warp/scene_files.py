@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +11,13 @@ SCENE_SUFFIXES = (".yaml", ".yml", ".json")
 SHORT_NAMES = {"cube": "free_cube", "stack": "box_stack", "pendulum": "double_pendulum"}
 """Other names of shipped scenes."""
 _HERE = Path(__file__).resolve().parent
+
+
+def printable(text: str) -> str:
+    """``text`` with codes for characters that are not shown but obeyed, as terminals do with escape sequences."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class UnknownSceneError(ValueError):
@@ -33,22 +41,34 @@ def scene_description(file: Path) -> str:
     return match.group(1).strip("\"'") if match else ""
 
 
-def find_scene_file(name: str) -> Path:
+def find_scene_file(name: str | os.PathLike[str]) -> Path:
     """The file of a scene: ``name`` is a path, or the name of a shipped scene.
 
     Raises:
         UnknownSceneError: There is neither; the message names the nearest one.
     """
-    path = Path(name).expanduser()
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(f"a scene is a path or the name of a shipped scene, found {name!r}.")
+    name = str(name)
+    try:
+        path = Path(name).expanduser()
+        kind = "a folder" if path.is_dir() else "a pipe or device" if path.exists() and not path.is_file() else None
+        other = None if kind is None else f"{name!r} is {kind}; a scene is a YAML or JSON file."
+    except (RuntimeError, ValueError, OSError) as error:  # ~name of nobody, a zero byte, too long a name
+        raise UnknownSceneError(f"there is no scene file {name!r}: {error}") from None
     if path.suffix.lower() in SCENE_SUFFIXES or path.is_file():
         if path.is_file():
             return path
+        if other is not None:
+            raise UnknownSceneError(other)
         shipped = shipped_scenes().get(path.stem)
         hint = f" There is a shipped scene of that name: {shipped.stem!r}." if shipped else ""
         raise UnknownSceneError(f"there is no scene file {name!r}.{hint}")
     scenes = shipped_scenes()
     if SHORT_NAMES.get(name, name) in scenes:
         return scenes[SHORT_NAMES.get(name, name)]
+    if other is not None:
+        raise UnknownSceneError(other)
     near = difflib.get_close_matches(name.lower(), [*scenes, *SHORT_NAMES], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownSceneError(f"unknown scene {name!r}.{hint} Give a YAML or JSON file, or one of: {', '.join(scenes)}.")

@@ -9,7 +9,8 @@ from ..model import SapModel
 from .model import SapCollisionModel, newton_model_of
 
 _T = newton.GeoType
-_MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
+MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
+"""Shapes whose contacts Newton finds triangle by triangle and then reduces."""
 _ONE_POINT = (int(_T.SPHERE), int(_T.ELLIPSOID))
 CONTACTS_PER_MESH_PAIR = 40
 """What contact reduction usually leaves of a pair with a mesh or heightfield."""
@@ -53,12 +54,12 @@ def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int
         return estimate
     kinds = model.shape_type.numpy()[explicit_pairs]
     total = int(_contacts_per_pair(kinds).sum())
-    return estimate if np.isin(kinds, _MESH_LIKE).any() else min(total, estimate)
+    return estimate if np.isin(kinds, MESH_LIKE).any() else min(total, estimate)
 
 
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
     one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
-    mesh_like = np.isin(kinds, _MESH_LIKE).any(axis=1)
+    mesh_like = np.isin(kinds, MESH_LIKE).any(axis=1)
     return np.where(mesh_like, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, CONTACTS_PER_PAIR))
 
 
@@ -66,7 +67,7 @@ def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
     colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
     plane = colliding & (kinds == int(_T.PLANE))
     solid = colliding & ~plane
-    size = np.where(np.isin(kinds, _MESH_LIKE), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
+    size = np.where(np.isin(kinds, MESH_LIKE), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
     world = model.shape_world.numpy()
     planes_by_world = np.bincount(world[plane] + 1, minlength=model.world_count + 1)
     # a global plane meets every shape, a global shape every plane

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import newton
 import numpy as np
@@ -27,6 +28,19 @@ _PADDED_GRIDS = (
 )
 """Grid sizes of the narrow phase. All its kernels stride over their work by them."""
 
+_EXPORT_GRID = "EXPORT_REDUCED_CONTACTS_THREAD_BUDGET_MULTIPLIER"
+"""Blocks that export the contacts of meshes and heightfields, for each of ``total_num_threads``; of Newton's module."""
+
+_TILE_KERNELS = (
+    "export_reduced_contacts_kernel",
+    "mesh_mesh_contacts_kernel",
+    "mesh_mesh_contacts_kernel_precomputed",
+)
+"""Kernels of the narrow phase that use tiles, besides those of its module."""
+
+SORTED_TRIANGLES_MAX = 1 << 20
+"""Pairs of triangles that Newton's deterministic reduction cannot number any more."""
+
 USED_MEMBERS: dict[str, tuple[str, ...]] = {
     "model": (
         *("_contact_capacity_initialized", "_shape_mesh_properties", "_shape_collision_filter_pairs"),
@@ -39,8 +53,9 @@ USED_MEMBERS: dict[str, tuple[str, ...]] = {
     ),
     "narrow_phase": (
         *("shape_aabb_lower", "shape_aabb_upper", "triangle_pairs", "triangle_pairs_count"),
-        *_PADDED_GRIDS,
+        *(*_PADDED_GRIDS, *_TILE_KERNELS),
     ),
+    "narrow_phase_module": (_EXPORT_GRID,),
     "sweep_and_prune": (
         *("world_count", "max_shapes_per_world", "sweep_thread_count_multiplier"),
         *("sort_type", "tile_sort_kernel", "tile_block_dim"),
@@ -91,6 +106,11 @@ def has_surface_velocity(model: newton.Model) -> bool:
     return properties is not None and bool((properties.numpy() & _SURFACE_VELOCITY).any())
 
 
+_NARROW_PHASE_MODULE = sys.modules[NarrowPhase.__module__]
+_Change: TypeAlias = tuple[Any, dict[str, Any]]
+"""An object, and values for some of its attributes."""
+
+
 class StageArrays(NamedTuple):
     """What the stages of Newton's pipeline hand to each other."""
 
@@ -123,13 +143,12 @@ class AdaptedPipeline(newton.CollisionPipeline):
             shared_stages: Whether others may use the stages too; they are then changed for the time of a pass only.
         """
         self.buffer_size = buffer_size
-        self._launches: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if self.device.is_cpu:
-            unpadded = UnpaddedLaunches(self)
-            if shared_stages:
-                self._launches = unpadded
-            else:
-                unpadded.apply()
+        self._launches = _Changes(_unpadded_grids(self) if self.device.is_cpu else [])
+        if not shared_stages:
+            self._launches.keep()
+        if self.device.is_cpu and self.narrow_phase.triangle_pairs is not None:
+            # More than one would take turns, and a world's contacts come in an order that depends on its neighbours.
+            self._launches.changes.append((_NARROW_PHASE_MODULE, {_EXPORT_GRID: 1}))
 
     @property
     def rigid_contact_max(self) -> int:
@@ -151,6 +170,22 @@ class AdaptedPipeline(newton.CollisionPipeline):
             wp.empty(0, dtype=wp.int32, device=self.device) if count is None else count,
             0 if triangles is None else triangles.shape[0],
         )
+
+    @contextlib.contextmanager
+    def own_code(self) -> Iterator[None]:
+        """Passes that are captured meanwhile run their own copy of Newton's code, and may run beside any others.
+
+        On the CPU, Warp finds the memory of tiles through one pointer in the loaded code, so that two threads in the
+        same copy take each other's. Newton uses tiles for meshes; a copy takes milliseconds, from the kernel cache.
+        """
+        modules = _tile_modules(self.narrow_phase) if self.device.is_cpu else []
+        for module in modules:
+            module.unload()
+        try:
+            yield
+        finally:
+            for module in modules:
+                module.unload()  # the graphs keep the copy that they were captured with
 
     def contacts_for(self, size: int) -> newton.Contacts:
         """Like `contacts`, of another size."""
@@ -204,36 +239,49 @@ class _Search:
 # A thread of a grid costs tens of nanoseconds on the CPU, and does no work beside others.
 
 
-class UnpaddedLaunches:
+def _unpadded_grids(pipeline: newton.CollisionPipeline) -> list[_Change]:
     """Lets one thread do the work of grids that Newton sizes for occupancy, 64 to 1280 threads on the CPU.
 
-    The contacts are the same. Used as a context it changes the stages for the time of a pass, and gives instances that
-    others may use too back as they were. Subclasses of Newton's stages launch as they like and are left alone.
+    The contacts are the same. Subclasses of Newton's stages launch as they like and are left alone.
     """
+    broad_phase, narrow_phase = pipeline.broad_phase, pipeline.narrow_phase
+    changes: list[_Change] = []
+    if type(narrow_phase) is NarrowPhase:
+        changes.append((narrow_phase, dict.fromkeys(_PADDED_GRIDS, 1)))
+    if type(broad_phase) is BroadPhaseSAP:
+        changes.append((broad_phase, _sweep_and_prune_sizes(broad_phase)))
+    return changes
 
-    def __init__(self, pipeline: newton.CollisionPipeline):
-        """Work out the sizes for the stages of ``pipeline``."""
-        broad_phase, narrow_phase = pipeline.broad_phase, pipeline.narrow_phase
-        self._changes: list[tuple[Any, dict[str, Any]]] = []
-        if type(narrow_phase) is NarrowPhase:
-            self._changes.append((narrow_phase, dict.fromkeys(_PADDED_GRIDS, 1)))
-        if type(broad_phase) is BroadPhaseSAP:
-            self._changes.append((broad_phase, _sweep_and_prune_sizes(broad_phase)))
-        self._before: list[tuple[Any, dict[str, Any]]] = []
 
-    def apply(self) -> None:
-        """Change the stages for good."""
-        _set(self._changes)
+class _Changes:
+    """Attributes of objects that others may use too, with other values for the time of a pass."""
+
+    def __init__(self, changes: list[_Change]):
+        self.changes = changes
+        self._before: list[_Change] = []
+
+    def keep(self) -> None:
+        """Make them for good: nobody else uses the objects."""
+        _set(self.changes)
+        self.changes = []
 
     def __enter__(self) -> None:
-        self._before = [(stage, {name: getattr(stage, name, None) for name in new}) for stage, new in self._changes]
-        self.apply()
+        self._before = [(owner, {name: getattr(owner, name, None) for name in new}) for owner, new in self.changes]
+        _set(self.changes)
 
     def __exit__(self, *_: object) -> None:
         _set(self._before)
 
 
-def _set(values: list[tuple[Any, dict[str, Any]]]) -> None:
+def _tile_modules(narrow_phase: Any) -> list[Any]:
+    """Warp modules with code of a narrow phase that uses tiles; only for meshes and heightfields it does."""
+    if narrow_phase.triangle_pairs is None:
+        return []
+    kernels = [getattr(narrow_phase, name) for name in _TILE_KERNELS]
+    return [wp.get_module(_NARROW_PHASE_MODULE.__name__), *{kernel.module for kernel in kernels if kernel is not None}]
+
+
+def _set(values: list[_Change]) -> None:
     for stage, attributes in values:
         for name, value in attributes.items():
             setattr(stage, name, value)

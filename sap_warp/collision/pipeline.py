@@ -11,11 +11,13 @@ import numpy as np
 import warp as wp
 
 from ..contacts import SapContacts, newton_contacts_of
-from ..model import SapModel, check_array
-from .capacity import sap_estimate_rigid_contact_max
+from ..kernels.capture import launches
+from ..kernels.room import BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
+from ..model import SapModel, check_array, check_bool, check_time_step
+from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
 from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
-from .newton_compat import AdaptedPipeline, publish_capacity
+from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, publish_capacity
 from .overflow import Overflow, larger_capacity
 from .pairs import (
     UnsupportedPair,
@@ -72,6 +74,9 @@ class SapCollisionPipeline:
     path: PathChoice
     """Which way the contacts are found and why, see `paths`; ``str(path)`` is a sentence."""
 
+    record: CapacityRecord
+    """What passes found and dropped; `check` and the counts below report it."""
+
     unsupported_pairs: list[UnsupportedPair]
     """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
 
@@ -82,7 +87,7 @@ class SapCollisionPipeline:
         rigid_contact_max: int | None = None,
         broad_phase: Any = None,
         narrow_phase: newton.geometry.NarrowPhase | None = None,
-        deterministic: bool = False,
+        deterministic: bool | None = None,
         strict_capacity: bool = False,
         unsupported_pairs: str = "raise",
         **newton_options: Any,
@@ -97,7 +102,7 @@ class SapCollisionPipeline:
             narrow_phase: Expert instance, only together with an instance of a broad phase. On the CPU the launches of
                 instances of Newton's own classes are adapted during a pass, those of subclasses are not.
             deterministic: Sort the contacts, so that their order does not depend on how threads were scheduled. On
-                the CPU the order is reproducible anyway.
+                the CPU the order is reproducible anyway. None sorts on CUDA where meshes or heightfields may meet.
             strict_capacity: Raise `ContactCapacityError` when the host next asks for a count, instead of one
                 warning, if contacts were dropped.
             unsupported_pairs: ``"raise"``, or ``"warn"`` to let such pairs pass through each other.
@@ -106,13 +111,16 @@ class SapCollisionPipeline:
 
         Raises:
             ValueError: An option has no valid value, shapes may meet that no narrow phase can handle or that are
-                hydroelastic, or an option needs a larger ``rigid_contact_max``.
+                hydroelastic, an option needs a larger ``rigid_contact_max``, or memory is too small for it.
             TypeError: An argument is of the wrong type.
         """
         model = newton_model_of(collision_model)
         self.collision_model = (
             collision_model if isinstance(collision_model, SapCollisionModel) else SapCollisionModel(model)
         )
+        if deterministic is not None:
+            deterministic = check_bool("deterministic", deterministic)
+        strict_capacity = check_bool("strict_capacity", strict_capacity)
         if unsupported_pairs not in _UNSUPPORTED_ACTIONS:
             choices = ", ".join(map(repr, _UNSUPPORTED_ACTIONS))
             raise ValueError(f"unsupported_pairs is {unsupported_pairs!r}; valid choices are {choices}.")
@@ -122,9 +130,12 @@ class SapCollisionPipeline:
         expert = _are_expert_instances(broad_phase, narrow_phase)
         mode = broad_phase if expert else _choose_mode(model, broad_phase, newton_options)
         pairs = _explicit_pairs(model, mode, newton_options)
+        if deterministic is None:
+            deterministic = not expert and not model.device.is_cpu and needs_sorting(model, pairs, newton_options)
         self.path = choose_path(model, pairs, _wanted_of_newton(expert, deterministic, mode, newton_options))
         path = PATHS[self.path.name]
         found_max = larger_capacity(capacity, path.bound(model, pairs))
+        _check_room(capacity, found_max, deterministic, model.device)
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
         if found_max > capacity:
@@ -144,8 +155,8 @@ class SapCollisionPipeline:
         self.unsupported_pairs = self._find_unsupported(unsupported_pairs)
         larger = pipeline.contacts_for(found_max) if found_max > capacity else None
         self._overflow = Overflow(model, capacity, larger)
-        self._record = CapacityRecord(pipeline, strict_capacity, self._overflow)
-        self._path = path(PathParts(pipeline, pairs, self._overflow, self._record))
+        self.record = CapacityRecord(pipeline, strict_capacity, self._overflow)
+        self._path = path(PathParts(pipeline, pairs, self._overflow, self.record))
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -153,6 +164,7 @@ class SapCollisionPipeline:
         self._overflow.prepare(buffer)
         return SapContacts(buffer)
 
+    @launches
     def collide(
         self, state: CollisionStateLike, contacts: SapContacts | newton.Contacts, *, dt: float | None = None
     ) -> None:
@@ -169,6 +181,8 @@ class SapCollisionPipeline:
             TypeError: An argument is of the wrong type or precision.
             ValueError: A length or a device does not fit the model, or ``contacts`` is of another size.
         """
+        if dt is not None:
+            check_time_step(dt)
         buffer = newton_contacts_of(contacts)
         view = sap_collision_state_from_state(state)
         model = self.newton_pipeline.model
@@ -214,18 +228,18 @@ class SapCollisionPipeline:
     @property
     def last_contact_count(self) -> int:
         """Contacts that the last pass left in the buffer, over all worlds."""
-        record = self._record.read()
+        record = self.record.read()
         return int(record[LAST] - record[LAST_DROPPED])
 
     @property
     def last_overflow(self) -> int:
         """Contacts that the last pass found and dropped because the buffer was full."""
-        return int(self._record.read()[LAST_DROPPED])
+        return int(self.record.read()[LAST_DROPPED])
 
     @property
     def peak_contact_count(self) -> int:
         """Most contacts that a pass found, kept or not, since construction or `clear_statistics`."""
-        return int(self._record.read()[PEAK])
+        return int(self.record.read()[PEAK])
 
     def check(self) -> None:
         """Report what was dropped since construction or `clear_statistics`: a warning, or an error if strict.
@@ -233,11 +247,11 @@ class SapCollisionPipeline:
         Raises:
             ContactCapacityError: Something was dropped, and ``strict_capacity`` is set.
         """
-        self._record.read()
+        self.record.read()
 
     def clear_statistics(self) -> None:
         """Set all counts to zero; a later overflow is reported again."""
-        self._record.clear()
+        self.record.clear()
 
     def _find_unsupported(self, action: str) -> list[UnsupportedPair]:
         pipeline = self.newton_pipeline
@@ -292,6 +306,19 @@ def _pair_list(pairs: wp.array | None) -> np.ndarray | None:
     return None if pairs is None else np.asarray(pairs.numpy()).reshape(-1, 2)
 
 
+def needs_sorting(model: newton.Model, pairs: np.ndarray | None, newton_options: dict[str, Any]) -> bool:
+    """Whether contacts come in an order that would make a world depend on its neighbours on CUDA.
+
+    Args:
+        model: Whose shapes.
+        pairs: The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them.
+        newton_options: With more triangle pairs than Newton can number, it cannot sort.
+    """
+    kinds = model.shape_type.numpy()
+    met = kinds if pairs is None else kinds[pairs]
+    return bool(np.isin(met, MESH_LIKE).any()) and newton_options.get("max_triangle_pairs", 0) < SORTED_TRIANGLES_MAX
+
+
 def _wanted_of_newton(expert: bool, deterministic: bool, mode: Any, newton_options: dict[str, Any]) -> str:
     """What was asked for that only Newton's own stages do, as the beginning of a sentence; empty if nothing was."""
     if expert:
@@ -316,6 +343,14 @@ def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: in
             f"{wanted[0]} needs a buffer that cannot overflow: rigid_contact_max is {capacity}, and these shapes may "
             f"have {found_max} contacts. Set rigid_contact_max={found_max} or more, or None."
         )
+
+
+def _check_room(capacity: int, found_max: int, deterministic: bool, device: Any) -> None:
+    """Refuse a buffer that, with the larger one beside it, does not fit into memory."""
+    unit = SORTED_PLACE if deterministic else BUFFER_PLACE
+    if found_max > capacity:
+        unit += CHOICE_PLACE * found_max // capacity
+    check_room("rigid_contact_max", capacity, unit, device)
 
 
 def _check_capacity(value: Any) -> int:

@@ -120,7 +120,7 @@ class CapacityRecord:
             ContactCapacityError: Something was dropped since the last `clear` and ``strict`` is set.
         """
         record = self._record.numpy()
-        problems = self._problems(record)
+        problems = self._full_buffer(record) + self.inner_problems()
         if problems and self.strict:
             raise ContactCapacityError(" ".join(problems))
         if problems and not self._warned:
@@ -128,10 +128,15 @@ class CapacityRecord:
             warnings.warn(" ".join(problems), RuntimeWarning, stacklevel=3)
         return record
 
+    @property
+    def counters(self) -> list[wp.array]:
+        """Arrays that passes add to: the record, and the most contacts that each bin lost, empty if none can."""
+        return [self._record, self._overflow.peak_dropped]
+
     def clear(self) -> None:
         """Forget the past; a later overflow is reported again."""
-        self._record.zero_()
-        self._overflow.peak_dropped.zero_()
+        for array in self.counters:
+            array.zero_()
         self._warned = False
 
     def _where(self, record: np.ndarray) -> str:
@@ -142,13 +147,18 @@ class CapacityRecord:
             where += f"; {record[PEAK_LOST]} of them in the order they were found, whatever their world and depth"
         return where
 
-    def _problems(self, record: np.ndarray) -> list[str]:
+    def _full_buffer(self, record: np.ndarray) -> list[str]:
+        if record[PEAK_DROPPED] <= 0:
+            return []
+        return [
+            f"The contact buffer was too small: a collision pass found {record[PEAK]} contacts and dropped "
+            f"{record[PEAK_DROPPED]}{self._where(record)}. Set rigid_contact_max={record[PEAK]} or more."
+        ]
+
+    def inner_problems(self) -> list[str]:
+        """What buffers inside of Newton's stages could not hold, and what to set. Waits for the device."""
+        record = self._record.numpy()
         problems = []
-        if record[PEAK_DROPPED] > 0:
-            problems.append(
-                f"The contact buffer was too small: a collision pass found {record[PEAK]} contacts and dropped "
-                f"{record[PEAK_DROPPED]}{self._where(record)}. Set rigid_contact_max={record[PEAK]} or more."
-            )
         if record[PEAK_PAIRS] > self._pair_max:
             problems.append(
                 f"The broad phase found {record[PEAK_PAIRS]} shape pairs and has room for {self._pair_max}. "

@@ -15,6 +15,7 @@ from .common import (
     COMPILING,
     DEFAULT_SCENE,
     CommandError,
+    add_confine_argument,
     asked_by_user,
     check_target,
     find_device,
@@ -50,6 +51,7 @@ def add_parser(commands: Any) -> None:
     add("--threads", type=positive_int, default=1, metavar="N", help="CPU threads (default: %(default)s)")
     add("--profile", action="store_true", help="also measure the time of each stage")
     add("--json", type=Path, metavar="FILE", help="also write the summary to FILE")
+    add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 
@@ -101,7 +103,7 @@ def _build(
     from ..scene import load_sap_scene
     from ..simulation import Simulation
 
-    loaded = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds)
+    loaded = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds, confine=arguments.confine)
     sim = Simulation.from_loaded(loaded, dt=arguments.dt, threads=arguments.threads, **options)
     return sim, {"frames": loaded.frames, "duration": loaded.duration}
 

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ..notes import show_notes
-from ..scene_files import find_scene_file
-from .common import find_device, positive_int, print_summary, scene_listing
+from ..scene_files import find_scene_file, printable
+from .common import add_confine_argument, find_device, positive_int, print_summary, scene_listing
 
 if TYPE_CHECKING:
     from ..scene import SapLoadedScene, SapSceneError
@@ -22,6 +22,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--strict", action="store_true", help="fail if the scene asks for something unsupported")
     parser.add_argument("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the scene's)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 
@@ -32,14 +33,15 @@ def run(arguments: argparse.Namespace) -> int:
     from ..scene import SapSceneError, load_sap_scene
 
     try:
-        scene = load_sap_scene(file, device="cpu", num_worlds=arguments.num_worlds, strict=arguments.strict)
+        options = {"num_worlds": arguments.num_worlds, "strict": arguments.strict, "confine": arguments.confine}
+        scene = load_sap_scene(file, device="cpu", **options)
     except SapSceneError as error:
         if arguments.json:
             print(json.dumps({"valid": False, "findings": _problems(error)}, indent=2))
             return 1
         print(error, file=sys.stderr)
         count = len(error.problems)
-        print(f"sap-warp: {count} problem{'s' if count > 1 else ''} in {arguments.scene}", file=sys.stderr)
+        print(f"sap-warp: {count} problem{'s' if count > 1 else ''} in {printable(arguments.scene)}", file=sys.stderr)
         return 1
     if arguments.json:
         print(json.dumps(_describe(scene), indent=2))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..scene_files import scene_description, shipped_scenes
+from ..scene_files import printable, scene_description, shipped_scenes
 
 COMPILING = "Preparing kernels: compiled once, which can take a minute, then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -55,6 +55,8 @@ def positive_seconds(text: str) -> float:
         value = math.nan
     if not (math.isfinite(value) and value > 0.0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    if value > 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than a run can take; it is at most 1e9 s")
     return value
 
 
@@ -63,6 +65,12 @@ def scene_listing() -> dict[str, Any]:
     rows = [f"  {name:<16} {scene_description(file)}" for name, file in shipped_scenes().items()]
     epilog = "shipped scenes (or give a YAML or JSON file):\n" + "\n".join(rows)
     return {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": epilog}
+
+
+def add_confine_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the switch for scenes from strangers."""
+    text = "refuse files outside of the folder of the scene (default: what SAP_WARP_CONFINE says)"
+    parser.add_argument("--confine", action="store_true", default=None, help=text)
 
 
 def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +149,7 @@ def print_summary(title: str, rows: list[tuple[str, str]]) -> None:
         return
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+        print(printable(f"{name:<{width}}  {value}"))
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], show_header: bool = True) -> None:
@@ -149,15 +157,17 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(title=title, title_justify="left", show_header=show_header)
         for name in header:
             table.add_column(name, overflow="fold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(Text(printable(cell)) for cell in row))
         Console().print(table)
         return
     lines = [header, *rows] if show_header else rows
+    lines = [[printable(cell) for cell in line] for line in lines]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     print(title)
     for line in lines:

@@ -10,6 +10,7 @@ from ..scene_files import find_scene_file
 from .common import (
     EXIT_OK,
     CommandError,
+    add_confine_argument,
     add_solver_arguments,
     asked_by_user,
     check_target,
@@ -30,6 +31,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
     add_solver_arguments(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
+    add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 
@@ -51,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     with asked_by_user():
         if arguments.preset is not None:
             expand_options(arguments.preset)
-        scene = load_sap_scene(file, device=device, num_worlds=1)
+        scene = load_sap_scene(file, device=device, num_worlds=1, confine=arguments.confine)
         chosen = {} if arguments.preset is None else {"contact_preset_variant": arguments.preset}
         given = {name: value for name, value in scene.solver_options.items() if name not in PASSED_ON}
         options = expand_options(**{**given, **chosen})

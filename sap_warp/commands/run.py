@@ -16,6 +16,7 @@ from .common import (
     DEFAULT_SCENE,
     EXIT_DIVERGED,
     EXIT_OK,
+    add_confine_argument,
     add_solver_arguments,
     asked_by_user,
     find_device,
@@ -41,6 +42,7 @@ def add_parser(commands: Any) -> None:
     add_solver_arguments(parser)
     add("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
     add("--line-search", metavar="L", help="monotone_decay, armijo_decay or exact_root (default: the scene's)")
+    add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 
@@ -59,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     with asked_by_user():
         expand_options(**options)
         ahead = partial(compile_ahead, device=device, **options)
-        scene = load_scene(file, device=device, num_worlds=arguments.num_worlds, when_built=ahead)
+        chosen = {"num_worlds": arguments.num_worlds, "confine": arguments.confine}
+        scene = load_scene(file, device=device, when_built=ahead, **chosen)
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()

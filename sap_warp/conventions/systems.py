@@ -119,7 +119,7 @@ _MR_SPATIAL = SpatialLayout("angular_first", "world_origin", "world", "world")
 
 _USD_NOTE = "`physics:velocity`, `physics:angularVelocity` (degrees); Gf.Quat's constructor and text are (w, x, y, z)."
 _NOTES = {
-    "public": "`body_qd`, `body_f`, and `joint_qd`, `joint_f` of a free joint whose parent is the world.",
+    "public": "`body_qd`, `body_f`, `joint_f` of a free joint, and its `joint_qd` if its parent frame is not turned.",
     "sap": "Velocities and forces of free and distance joints inside the solver; poses are as in public.",
     "drake": "`SpatialVelocity` V_WB_W, `SpatialForce` F_Bo_W, and q, v of a quaternion floating joint.",
     "mujoco": "`qvel` and `qfrc_applied` of a free joint; for `xfrc_applied` use `mujoco_xfrc`.",

@@ -21,6 +21,7 @@ from ..model import TAU_ATTRIBUTE, TAU_NAMESPACE, TAU_UNSET, SapModel
 from ..solver.contact_rows import IMMOBILE_WEIGHT
 from ..solver.options import SapOptions
 from ..solver.terms.contact import WEIGHT_FLOOR
+from ..solver.topology import carriers
 from .lookup import ShapeLookupError, find_shape, shape_name
 from .result import FIELDS, FROM_MODEL, FROM_MODEL_DEFAULT, ContactExplanation, ShapeExplanation, Value
 
@@ -322,6 +323,11 @@ class _Pair:
                 continue
             point = self._touching_point(i, directions[i], margins[i])
             body = self._carrier(self.bodies[i])
+            if body < 0:
+                own = self._mechanism_mobility(self.bodies[i])
+                W += own
+                arms.append((0.0, _size(own, mode)))
+                continue
             R, com = _rotation(self.body_q[body, 3:]), self.model.body_com.numpy()[body].astype(np.float64)
             x = R.T @ (point - self.body_q[body, :3]) - com
             own = self._mobility(body, x, R, mode)
@@ -333,14 +339,19 @@ class _Pair:
         return arms, max(w, WEIGHT_FLOOR), mode
 
     def _carrier(self, body: int) -> int:
-        """The body itself, or if it has no mass, the first one above it that has."""
-        mass, carrier = self.model.body_mass.numpy(), body
-        while not mass[carrier] > 0.0 and self.joint_parent[self.joint[carrier]] >= 0:
-            carrier = int(self.joint_parent[self.joint[carrier]])
-        if carrier != body:
+        """The body itself, or if it has no mass, the one that carries it as the solver sees it; -1 without one."""
+        carrier = int(carriers(self.model)[body])
+        if carrier not in (body, -1):
             names = (self.model.body_label[b].rsplit("/", 1)[-1] for b in (body, carrier))
             self.notes.append("the link {!r} has no mass: w is that of {!r}, which carries it".format(*names))
         return carrier
+
+    def _mechanism_mobility(self, body: int) -> np.ndarray:
+        """A guess for a link that nothing with mass carries, as if its mechanism moved as a whole."""
+        mass = float(self.model.body_mass.numpy()[self._tree(body)[1]].astype(np.float64).sum())
+        label = self.model.body_label[body].rsplit("/", 1)[-1]
+        self.notes.append(f"nothing that has mass carries the link {label!r}: the solver takes w from the mass matrix")
+        return np.eye(3) / mass if mass > 0.0 else np.zeros((3, 3))
 
     def _is_free(self, body: int) -> bool:
         joint, tree = self._tree(body)
@@ -350,9 +361,6 @@ class _Pair:
         """Velocity per impulse at the point x from the centre of mass, body axes; diag_delassus in world axes."""
         mass = float(self.model.body_mass.numpy()[body])
         inertia = self.model.body_inertia.numpy()[body].astype(np.float64)
-        if not mass > 0.0:
-            self.notes.append(f"the body {self.model.body_label[body]!r} has no mass: it has no share in w")
-            return np.zeros((3, 3))
         if mode == "diag_delassus":  # A about the body's origin, world axes
             com = R @ self.model.body_com.numpy()[body].astype(np.float64)
             about_origin = R @ inertia @ R.T + mass * (com @ com * np.eye(3) - np.outer(com, com))

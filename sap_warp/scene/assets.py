@@ -10,17 +10,21 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..scene_files import printable
 from .bodies import add_body_armature
 from .build import SceneBuild
 from .collapse import collapse_fixed_joints
 from .errors import Complaint
 from .filters import drop_filters
 from .joint_defaults import fill_mjcf_joints, fill_urdf_joints, fill_usd_joints, watch_mjcf_friction
+from .labels import add_prefix, tell_apart
 from .materials import make_shape_config, override_shapes
 from .mjcf import apply_mjcf, apply_switches, check_joints, count_actuators, list_unsupported, read_mjcf
+from .nodes import walk
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
-from .source_file import check_inside, checkout_root, resolve_source
+from .selectors import check_patterns
+from .source_file import Fence, check_mesh, fence_of, resolve_source
 from .urdf import prepare_urdf
 
 
@@ -29,11 +33,13 @@ def import_assets(build: SceneBuild) -> None:
     for i, asset in enumerate(build.scene.assets):
         with build.at("assets", i, "source"):
             if asset.source.xml is None:
-                source: Path | str = resolve_source(asset.source, build.document.directory)
+                source: Path | str = resolve_source(asset.source, build.document)
             else:
                 source = asset.source.xml
             _import_asset(build, i, asset, source)
     drop_filters(build.builder, build.freed_pairs, build.freed_shapes)  # no import can follow: see there
+    if not build.problems:
+        tell_apart(build)
 
 
 def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> None:
@@ -65,28 +71,34 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     record_import(build, added["shape"], fields, ("assets", i))
     add_body_armature(build, added["body"], None)
     _hide_shapes(builder, asset, added["shape"])
+    for kind, indices in added.items():
+        labels = getattr(builder, f"{kind}_label")
+        for index in indices:
+            labels[index] = printable(labels[index])
     if asset.label_prefix is not None:
         for kind, indices in added.items():
             labels = getattr(builder, f"{kind}_label")
             for index in indices:
-                labels[index] = f"{asset.label_prefix}/{labels[index].lstrip('/')}"  # USD paths start with one
+                labels[index] = add_prefix(asset.label_prefix, labels[index])
 
 
 def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
     """Pass importer warnings on, each once; deprecations are between the importer and us."""
     seen = set()
     for warning in caught:
-        text = str(warning.message)
+        text = printable(str(warning.message))
         if not issubclass(warning.category, DeprecationWarning) and text not in seen:
             seen.add(text)
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            warnings.warn_explicit(text, warning.category, warning.filename, warning.lineno)
 
 
 def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> None:
-    """Clear the visible flag of colliding shapes; the importers do so only where there are others to show."""
-    for shape in shapes if asset.hide_collision_shapes else ():
+    """Clear or set the visible flag of colliding shapes; the importers clear it where there are others to show."""
+    visible = int(newton.ShapeFlags.VISIBLE)
+    for shape in shapes if asset.hide_collision_shapes or asset.force_show_colliders else ():
         if builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):
-            builder.shape_flags[shape] &= ~int(newton.ShapeFlags.VISIBLE)
+            builder.shape_flags[shape] &= ~visible
+            builder.shape_flags[shape] |= visible if asset.force_show_colliders else 0
 
 
 def _common_arguments(asset: Any) -> dict[str, Any]:
@@ -96,10 +108,6 @@ def _common_arguments(asset: Any) -> dict[str, Any]:
         "enable_self_collisions": asset.enable_self_collisions,
         "force_show_colliders": asset.force_show_colliders,
     }
-
-
-def _root_of(asset: Any, source: Path | str) -> Path | None:
-    return None if isinstance(source, str) else checkout_root(asset.source, source)
 
 
 def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) -> None:
@@ -118,10 +126,12 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         build.note_unsupported(
             ("assets", i, "source"), f"the stage is {axis}-up; assets are expected to be z-up, check how it lies"
         )
-    root = _root_of(asset, source)
-    for layer in stage.GetUsedLayers() if root is not None else ():
-        if layer.realPath:
-            check_inside(Path(layer.realPath), root)
+    fence = fence_of(asset.source, source, build.document)
+    if fence is not None:
+        _check_stage(stage, fence)
+    if asset.ignore_paths:
+        prims = [str(prim.GetPath()) for prim in stage.TraverseAll()]
+        check_patterns(build, ("assets", i, "ignore_paths"), asset.ignore_paths, prims, "prims")
     before = build.builder.gravity
     first = build.builder.joint_count
     build.builder.add_usd(
@@ -141,9 +151,24 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
     fill_usd_joints(build, range(first, build.builder.joint_count), stage)
 
 
+def _check_stage(stage: Any, fence: Fence) -> None:
+    """Refuse layers and textures of a stage that are beyond ``fence``."""
+    for layer in stage.GetUsedLayers():
+        if layer.realPath:
+            fence.check(Path(layer.realPath))
+    for prim in stage.TraverseAll():
+        for attribute in prim.GetAttributes():
+            if attribute.GetTypeName() in ("asset", "asset[]") and (value := attribute.Get()):
+                for named in [value] if attribute.GetTypeName() == "asset" else value:
+                    if "://" in named.path:
+                        raise Complaint(f"the stage refers to {named.path}, which is not part of {fence.name}")
+                    if named.resolvedPath:
+                        fence.check(Path(named.resolvedPath.split("[")[0]))  # a file of a USDZ is in brackets
+
+
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
     visuals = asset.load_visual_shapes or asset.parse_visuals_as_colliders
-    text, notes = prepare_urdf(source, visuals=visuals, root_folder=_root_of(asset, source))
+    text, notes = prepare_urdf(source, visuals=visuals, fence=fence_of(asset.source, source, build.document))
     for note in notes:
         build.note_unsupported(("assets", i, "source"), note)
     first = build.builder.joint_count
@@ -159,8 +184,11 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
 
 
 def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str) -> None:
-    root, builder = _root_of(asset, source), build.builder
-    document = read_mjcf(source, lambda path: check_inside(path, root))
+    fence, builder = fence_of(asset.source, source, build.document), build.builder
+    document = read_mjcf(source, lambda path: check_mesh(path, fence))
+    if asset.ignore_names:
+        names = [node.get("name", "") for node in walk(document.root) if node.get("name")]
+        check_patterns(build, ("assets", i, "ignore_names"), asset.ignore_names, names, "names")
     for note in (*document.notes, *list_unsupported(document, asset.enable_self_collisions)):
         build.note_unsupported(("assets", i, "source"), note)
     check_joints(document)
@@ -177,7 +205,7 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         ignore_inertial_definitions=asset.ignore_inertial_definitions,
         ignore_names=tuple(asset.ignore_names),
         parse_sites=asset.parse_sites,
-        path_resolver=lambda folder, name: name,  # the document has full paths
+        path_resolver=lambda folder, name: str(check_mesh(Path(name), fence)),  # the document has full paths
     )
     apply_mjcf(build, i, asset, document, first)
     fill_mjcf_joints(build, range(first_joint, builder.joint_count))

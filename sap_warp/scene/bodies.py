@@ -13,7 +13,7 @@ from .errors import Complaint, Path
 from .materials import custom_attributes, make_shape_config
 from .objects import Body, Box, Capsule, Cone, Cylinder, Ellipsoid, MeshShape, Sphere
 from .provenance import record_shape
-from .source_file import resolve_source
+from .source_file import check_mesh, fence_of, resolve_source
 
 WORLD = -1
 
@@ -57,6 +57,7 @@ def add_body_armature(build: SceneBuild, bodies: range, armature: float | None) 
 def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[str, Any], Path], path: Path) -> None:
     """Add one shape; its own fields win over ``inherited`` ones, those over the defaults of the scene."""
     own = shape.shape_fields()
+    build.shape_paths[build.builder.shape_count] = path
     build.note_unused_fields(path, shape.placed_shape_fields())
     record_shape(build, build.builder.shape_count, inherited, (own, path))
     fields = {**inherited[0], **own}
@@ -93,7 +94,8 @@ def _make_mesh(build: SceneBuild, shape: MeshShape) -> newton.Mesh:
         return newton.Mesh(np.array(shape.vertices, dtype=np.float32), np.array(shape.triangles(), dtype=np.int32))
     import trimesh
 
-    file = resolve_source(shape.source, build.document.directory)
+    file = resolve_source(shape.source, build.document)
+    check_mesh(file, fence_of(shape.source, file, build.document))
     loaded: Any = trimesh.load(file, force="mesh")
     if not len(getattr(loaded, "faces", ())):
         raise Complaint(f"{file.name} has no triangles", ("source",))

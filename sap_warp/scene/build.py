@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,10 @@ class SceneBuild:
         """Named states of assets."""
         self.gravity: tuple[np.ndarray, str] | None = None
         """Gravity that an asset asks for [m/s^2], and its place."""
+        self.shape_paths: dict[int, Path] = {}
+        """Where inline shapes stand in the scene, by number."""
+        self.edited: dict[int, Path] = {}
+        """Which edit set an entry of joint_q last."""
         self.provenance: dict[tuple[int, str], str] = {}
         """Which part of the scene gave a shape (by number) a value (by name)."""
 
@@ -83,7 +87,7 @@ class SceneBuild:
         try:
             yield
         except Complaint as complaint:
-            self.problems.append(self.document.problem((*path, *complaint.path), complaint.message))
+            self.problems += [self.document.problem((*path, *one.path), one.message) for one in complaint]
         except AssetSourceError as error:
             self.problems.append(self.document.problem(path, str(error)))
         except MemoryError:
@@ -96,6 +100,10 @@ class SceneBuild:
         """Raise if a step left problems that later steps would stumble over."""
         if self.problems:
             raise SapSceneError(self.problems)
+
+    def note_edit(self, entries: Iterable[int], path: Path) -> None:
+        """Record that an edit set these entries of joint_q."""
+        self.edited.update(dict.fromkeys(entries, path))
 
     def note_unsupported(self, path: Path, message: str) -> None:
         """Record something that is understood but not simulated."""

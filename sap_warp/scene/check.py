@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import newton
 import numpy as np
 
+from .bounds import COORDINATE, LENGTH, MAX_INERTIA, MAX_MASS, SIZE, SPEED, Quantity
 from .build import SceneBuild
 from .errors import Complaint, Path
 from .selectors import joint_entries
 
-MAX_MASS = 1e15
-"""Largest mass of a body [kg]."""
-MAX_INERTIA = 1e12
-"""Largest moment of inertia of a body [kg m^2]; fp32 holds the product of three."""
 _MESHES = (newton.GeoType.MESH, newton.GeoType.CONVEX_MESH)
 _WITH_QUATERNION = (newton.JointType.FREE, newton.JointType.DISTANCE, newton.JointType.BALL)
 
@@ -24,9 +23,30 @@ def check_result(build: SceneBuild) -> None:
 
     Inline parts were checked when they were read; files can hold anything.
     """
+    _check_freedom(build)
     _check_masses(build)
     _check_shapes(build)
     _check_joints(build)
+
+
+def _check_freedom(build: SceneBuild) -> None:
+    if build.builder.joint_dof_count or build.problems:
+        return
+    section = next((name for name in ("joints", "assets", "bodies") if getattr(build.scene, name)), None)
+    advice = "give an asset 'floating: true', or " if section == "assets" else ""
+    what = f"nothing can move: there are no joint degrees of freedom; {advice}add a joint that moves"
+    # a part that was not loaded may be what is missing
+    build.problems += [build.document.problem(() if section is None else (section,), what), *build.unsupported]
+
+
+def place_of(build: SceneBuild, text: str) -> Path:
+    """Where the first body or joint that ``text`` names in quotes stands in the scene; () for none."""
+    for label in re.findall(r"'([^']+)'", text):
+        for kind in ("body", "joint"):
+            labels = getattr(build.builder, f"{kind}_label")
+            if label in labels:
+                return places_of(build, kind).get(labels.index(label), ())
+    return ()
 
 
 def _check_masses(build: SceneBuild) -> None:
@@ -37,8 +57,13 @@ def _check_masses(build: SceneBuild) -> None:
     sound = (masses >= 0.0) & (masses < MAX_MASS) & (np.abs(inertias) < MAX_INERTIA).all(axis=(1, 2))
     for body in np.flatnonzero(~sound).tolist():
         with build.at(*paths.get(body, ())):
-            what = "a mass or an inertia that single precision cannot hold; check densities and sizes"
-            raise Complaint(f"{labels[body]!r} has " + ("a negative mass" if masses[body] < 0.0 else what))
+            if masses[body] < 0.0:
+                raise Complaint(f"{labels[body]!r} has a negative mass")
+            raise Complaint(
+                f"{labels[body]!r} has the mass {masses[body]:.3g} kg and the inertia "
+                f"{np.abs(inertias[body]).max():.3g} kg m^2; single precision takes up to {MAX_MASS:g} kg and "
+                f"{MAX_INERTIA:g} kg m^2, check densities and sizes"
+            )
 
 
 def _check_shapes(build: SceneBuild) -> None:
@@ -50,23 +75,33 @@ def _check_shapes(build: SceneBuild) -> None:
             if not np.isfinite(size).all() or (min(size) < 0.0 and builder.shape_type[shape] not in _MESHES):
                 shown = ", ".join(f"{value:g}" for value in size)
                 raise Complaint(f"shape {label!r} has the size ({shown}); sizes are not negative")
-            _check_finite(builder.shape_transform[shape], f"the pose of shape {label!r}")
+            if builder.shape_type[shape] in _MESHES:
+                mesh = builder.shape_source[shape]
+                reach = np.abs(mesh.vertices).max(axis=0, initial=0.0) * size if mesh is not None else size
+                _check_bound(reach, LENGTH, f"a vertex of shape {label!r}")
+            elif builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):  # a marker may be a dot
+                _check_bound(size, SIZE, f"the size of shape {label!r}")
+            _check_bound(builder.shape_transform[shape], LENGTH, f"the pose of shape {label!r}")
 
 
 def _check_joints(build: SceneBuild) -> None:
     builder, paths = build.builder, places_of(build, "joint")
     for joint, label in enumerate(builder.joint_label):
         kind = builder.joint_type[joint]
+        coordinates, dofs = (joint_entries(build, joint, unit) for unit in ("coordinate", "dof"))
         with build.at(*paths.get(joint, ())):
             for frame in (builder.joint_X_p, builder.joint_X_c):
-                _check_finite(frame[joint], f"a frame of joint {label!r}")
-            coordinates = joint_entries(build, joint, "coordinate")
-            _check_finite(builder.joint_q[coordinates.start : coordinates.stop], f"the position of joint {label!r}")
+                _check_bound(frame[joint], LENGTH, f"a frame of joint {label!r}")
+            _check_bound([builder.joint_qd[dof] for dof in dofs], SPEED, f"the velocity of joint {label!r}")
+            if kind not in _WITH_QUATERNION:
+                for dof in dofs:
+                    _check_dof(builder, dof, label)
+        edits = [build.edited[entry] for entry in coordinates if entry in build.edited]
+        with build.at(*(edits[-1] if edits else paths.get(joint, ()))):
+            positions = builder.joint_q[coordinates.start : coordinates.stop]
+            _check_bound(positions, COORDINATE, f"the position of joint {label!r}")
             if kind in _WITH_QUATERNION:
                 _normalize(builder.joint_q, coordinates.stop - 4, label)
-            else:
-                for dof in joint_entries(build, joint, "dof"):
-                    _check_dof(builder, dof, label)
 
 
 def _check_dof(builder: newton.ModelBuilder, dof: int, label: str) -> None:
@@ -78,9 +113,12 @@ def _check_dof(builder: newton.ModelBuilder, dof: int, label: str) -> None:
         raise Complaint(f"joint {label!r} has the limits {lower:g} to {upper:g}")
 
 
-def _check_finite(values: Any, what: str) -> None:
-    if not np.isfinite([float(value) for value in values]).all():
-        raise Complaint(f"{what} is not finite")
+def _check_bound(values: Any, quantity: Quantity, what: str) -> None:
+    for number in map(float, values):  # few of them: NumPy would take longer
+        if not math.isfinite(number):
+            raise Complaint(f"{what} is not finite")
+        if abs(number) > quantity.largest or 0.0 < abs(number) < quantity.smallest:
+            raise Complaint(f"{what} has the entry {number:g}; {quantity.name} is {quantity.range}")
 
 
 def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
@@ -89,7 +127,9 @@ def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
     for i, added in enumerate(build.imported):
         paths.update(dict.fromkeys(added[kind], ("assets", i, "source")))
     inline = {"body": ("bodies", build.body_of), "joint": ("joints", build.joint_of)}
-    if kind in inline:
+    if kind == "shape":
+        paths.update(build.shape_paths)
+    elif kind in inline:
         section, indices = inline[kind]
         paths.update((index, (section, i)) for i, index in enumerate(indices.values()))
     return paths

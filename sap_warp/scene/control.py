@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..model import SapControl, SapModel
+from ..model import SapControl, SapModel, check_time_step
+from .bounds import COORDINATE, DURATION, SPEED
+from .document import SceneDocument
 from .errors import Complaint
 from .objects import Control
 from .references import tell_nearest
@@ -83,11 +85,14 @@ class ControlSequence:
 
     def apply(self, control: SapControl, dt: float) -> None:
         """Set the targets for the step that begins now, and move the clock by ``dt`` [s]; can be captured."""
+        dt = check_time_step(dt)
         self._hold(control)
         wp.launch(advance_time, dim=1, inputs=[dt], outputs=[self.time], device=self.time.device)
 
     def write(self, control: SapControl, time: float) -> None:
-        """Set the clock and the targets that are in force at ``time`` [s]."""
+        """Set the clock and the targets that are in force at ``time`` [s], which is not before the start."""
+        if not 0.0 <= time < np.inf:
+            raise ValueError(f"time is {time!r}; it must be a number of seconds from 0 on.")
         self.time.fill_(time)
         self._hold(control)
 
@@ -107,6 +112,8 @@ class ControlSequence:
         self._hold(SapControl(joint_target_pos=model.joint_target_q, joint_target_vel=model.joint_target_qd))
 
     def _hold(self, control: SapControl) -> None:
+        if any(getattr(control, name, None) is None for name in self.samples):
+            raise TypeError(f"control is {control!r}; it must be a SapControl with {' and '.join(self.samples)}.")
         for name, samples in self.samples.items():
             entries = self.entries[name]
             wp.launch(
@@ -118,11 +125,11 @@ class ControlSequence:
             )
 
 
-def read_control(control: Control, directory: Path | None, model: SapModel) -> ControlSequence:
+def read_control(control: Control, document: SceneDocument, model: SapModel) -> ControlSequence:
     """Read the file of a `control` block and look up its joints in every world of ``model``."""
     if control.source.xml is not None:
         raise Complaint("found a text; expected a JSON or NPZ file")
-    file = resolve_source(control.source, directory)
+    file = resolve_source(control.source, document)
     data = _read_npz(file) if file.suffix.lower() == ".npz" else _read_json(file)
     for name in data:
         if name not in _KEYS:
@@ -187,7 +194,7 @@ def _read_dt(file: Path, data: dict[str, Any]) -> float:
         dt = float("nan")
     if not (np.isfinite(dt) and dt > 0.0):
         raise Complaint(f"{file.name}: dt must be the time between samples, a positive number of seconds")
-    return dt
+    return DURATION.check(dt)
 
 
 def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, columns: int) -> np.ndarray:
@@ -200,6 +207,10 @@ def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, 
         raise Complaint(f"{file.name}: {name} has shape {values.shape}; expected {what}, one for each joint label")
     if values.size > MAX_SAMPLES or not np.isfinite(values).all():
         raise Complaint(f"{file.name}: {name} has too many numbers, or some that are not finite")
+    quantity = SPEED if name in ("joint_target_vel", "joint_qd") else COORDINATE
+    largest = values.flat[np.abs(values).argmax()]
+    if abs(largest) > quantity.largest:
+        raise Complaint(f"{file.name}: {name} has the entry {largest:g}; {quantity.name} is {quantity.range}")
     return values
 
 

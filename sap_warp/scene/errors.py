@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..scene_files import printable
+
 Path = tuple[str | int, ...]
 """Keys and list indices from the top of a scene down to a value."""
 
@@ -36,6 +38,8 @@ def show(value: Any) -> str:
         text = repr(value)
     except ValueError:  # an integer with thousands of digits
         return "a very large number"
+    except Exception:
+        return f"an object of {type(value).__name__} that cannot be shown"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -57,7 +61,7 @@ class Problem:
         if self.line is not None:
             where += f":{self.line}"
         inside = format_path(self.path)
-        return f"{where}: {inside}: {self.message}" if inside else f"{where}: {self.message}"
+        return printable(f"{where}: {inside}: {self.message}" if inside else f"{where}: {self.message}")
 
 
 class SapSceneError(ValueError):
@@ -82,11 +86,23 @@ class SapUnsupportedSceneFeature(SapSceneError):
 class Complaint(ValueError):
     """Raised where a value is looked at; the reader of the scene adds file, line and the path up to there."""
 
-    def __init__(self, message: str, path: Path = ()):
+    def __init__(self, message: str, path: Path = (), others: tuple[Complaint, ...] = ()):
         super().__init__(message)
         self.message = message
         self.path = path
         """Path relative to the value that was looked at."""
+        self.others = others
+        """Further complaints about the same value."""
+
+    def under(self, path: Path) -> Complaint:
+        """The same complaint about something that is at ``path`` of what contains it."""
+        return Complaint(self.message, (*path, *self.path), tuple(other.under(path) for other in self.others))
+
+    def __iter__(self) -> Iterator[Complaint]:
+        """This one and all others."""
+        yield self
+        for other in self.others:
+            yield from other
 
 
 @contextmanager
@@ -95,4 +111,25 @@ def below(*path: str | int) -> Iterator[None]:
     try:
         yield
     except Complaint as complaint:
-        raise Complaint(complaint.message, (*path, *complaint.path)) from None
+        raise complaint.under(path) from None
+
+
+class Gathered:
+    """Complaints about the parts of one value, to be raised together."""
+
+    def __init__(self) -> None:
+        self.found: list[Complaint] = []
+
+    @contextmanager
+    def part(self, *path: str | int) -> Iterator[None]:
+        """Keep a complaint that is raised inside, as one about ``path``, and go on."""
+        try:
+            yield
+        except Complaint as complaint:
+            self.found.append(complaint.under(path))
+
+    def raise_all(self) -> None:
+        """Raise what was kept."""
+        if self.found:
+            first, *rest = self.found
+            raise Complaint(first.message, first.path, (*first.others, *rest[:MAX_PROBLEMS]))

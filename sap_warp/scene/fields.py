@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .errors import Complaint, Path
-from .section import Section
-from .values import (
-    Axis,
-    Boolean,
-    Integer,
-    Limit,
-    LimitMagnitude,
-    NonNegative,
-    Number,
-    Numbers,
-    Positive,
-    PositiveInteger,
+from .quantities import (
+    Armature,
+    ContactStiffness,
+    Coordinate,
+    Damping,
+    Density,
+    Distance,
+    Force,
+    Friction,
+    Relaxation,
+    Size,
+    Speed,
+    Stiffness,
 )
+from .section import Section
+from .values import Axis, Boolean, Integer, Limit, LimitMagnitude, NonNegative, Numbers, PositiveInteger
 
 
 class ShapeFields(Section):
@@ -33,17 +36,17 @@ class ShapeFields(Section):
         "relaxation_time": "tau",
     }
 
-    density: NonNegative = None
+    density: Density = None
     """Density that gives a body mass and inertia [kg/m^3]."""
-    ke: Positive = None
+    ke: ContactStiffness = None
     """Contact stiffness [N/m]."""
-    tau: NonNegative = None
+    tau: Relaxation = None
     """Contact dissipation time [s]; a pair has the sum of both shapes."""
-    mu: NonNegative = None
+    mu: Friction = None
     """Coulomb friction coefficient."""
-    margin: NonNegative = None
+    margin: Distance = None
     """Offset of the contact surface outwards [m]; part of the signed gap."""
-    gap: NonNegative = None
+    gap: Distance = None
     """Band in which contacts are found before shapes touch [m]; builder.rigid_gap if not given."""
     collision_group: Integer = None
     """Group for collision filtering; 0 collides with nothing, negative ones with all but their own."""
@@ -77,7 +80,7 @@ class ShapeFields(Section):
     """Hydroelastic stiffness [N/m^3]; stored for other solvers."""
     sdf_max_resolution: PositiveInteger = None
     """Resolution of a signed distance field; not supported yet."""
-    sdf_target_voxel_size: Positive = None
+    sdf_target_voxel_size: Size = None
     """Voxel size of a signed distance field [m]; not supported yet."""
     sdf_narrow_band_range: Numbers = None
     """Inner and outer distance of a signed distance field [m]; not supported yet."""
@@ -128,31 +131,31 @@ class JointFields(Section):
 
     axis: Axis = None
     """Direction of the axis in the joint's parent frame: x, -y, 2 or [x, y, z]."""
-    target_pos: Number = None
+    target_pos: Coordinate = None
     """Position that the drive aims at [m or rad]."""
-    target_vel: Number = None
+    target_vel: Speed = None
     """Velocity that the drive aims at [m/s or rad/s]."""
-    target_ke: NonNegative = None
+    target_ke: Stiffness = None
     """Stiffness of the drive [N/m or N m/rad]."""
-    target_kd: NonNegative = None
+    target_kd: Damping = None
     """Damping of the drive [N s/m or N m s/rad]."""
     limit_lower: Limit = None
     """Lower end of the range of motion [m or rad]."""
     limit_upper: Limit = None
     """Upper end of the range of motion [m or rad]."""
-    limit_ke: NonNegative = None
+    limit_ke: Stiffness = None
     """Stiffness of the limits [N/m or N m/rad]."""
-    limit_kd: NonNegative = None
+    limit_kd: Damping = None
     """Damping of the limits [N s/m or N m s/rad]."""
-    armature: NonNegative = None
+    armature: Armature = None
     """Inertia added to the degree of freedom [kg or kg m^2]."""
     effort_limit: LimitMagnitude = None
     """Largest force or torque of the drive [N or N m]."""
     velocity_limit: LimitMagnitude = None
     """Largest speed [m/s or rad/s]."""
-    friction: NonNegative = None
+    friction: Force = None
     """Dry friction [N or N m]."""
-    damping: NonNegative = None
+    damping: Damping = None
     """Viscous damping that always acts [N s/m or N m s/rad]."""
     actuator_mode: Integer = None
     """0 none, 1 position, 2 velocity, 3 position and velocity, 4 effort; found from the gains if not given."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,17 +15,19 @@ import warp as wp
 
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
+from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, room_problem
 from ..model import SapControl, SapModel, SapState
 from ..notes import Note
+from ..scene_files import printable
 from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
 from .bodies import add_bodies
 from .build import SceneBuild
-from .check import check_result, note_changed_inertias
+from .check import check_result, note_changed_inertias, place_of
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
-from .errors import SapSceneError, SapUnsupportedSceneFeature
+from .errors import SapSceneError, SapUnsupportedSceneFeature, show
 from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
 from .joints import add_joints
 from .materials import set_defaults
@@ -34,11 +38,12 @@ from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
 from .schema import Scene
 from .size import adding_bodies, check_size, copying_worlds, describe_simulation
+from .source_file import confined_by_environment
 from .validate import validate_document
 from .values import LARGEST_INTEGER
-from .worlds import add_contact_pairs, add_ground, finalize, replicate_world
+from .worlds import add_contact_pairs, add_ground, check_extent, finalize, replicate_world
 
-SceneSource = str | Path | Mapping[str, Any]
+SceneSource = str | os.PathLike[str] | Mapping[str, Any]
 
 
 @dataclass(eq=False)
@@ -109,6 +114,7 @@ def load_sap_scene(
     rigid_contact_max: int | None = None,
     num_worlds: int | None = None,
     strict: bool = False,
+    confine: bool | None = None,
 ) -> SapLoadedScene:
     """Load a scene.
 
@@ -120,14 +126,16 @@ def load_sap_scene(
         num_worlds: Number of worlds; None takes the scene's.
         strict: Raise if the scene asks for something that is not simulated, instead of listing it in
             ``unsupported_features``.
+        confine: Refuse files outside of the folder of the scene, for scenes from strangers; None for what
+            SAP_WARP_CONFINE says.
 
     Raises:
+        TypeError: An argument is of the wrong kind.
         SapSceneError: The scene is not valid or cannot be built; lists every problem with file, line and path.
         SapUnsupportedSceneFeature: ``strict`` is set and there are unsupported features.
     """
-    return load_scene(
-        path_or_mapping, device=device, rigid_contact_max=rigid_contact_max, num_worlds=num_worlds, strict=strict
-    )
+    arguments = {"device": device, "rigid_contact_max": rigid_contact_max, "num_worlds": num_worlds}
+    return load_scene(path_or_mapping, **arguments, strict=strict, confine=confine)
 
 
 def load_scene(
@@ -137,16 +145,24 @@ def load_scene(
     rigid_contact_max: int | None = None,
     num_worlds: int | None = None,
     strict: bool = False,
+    confine: bool | None = None,
     when_built: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> SapLoadedScene:
     """`load_sap_scene` for those who can use the time in which Newton makes a model of the worlds.
 
     Then ``when_built`` is called with the solver options of the scene; what comes after that seldom fails.
     """
-    _check_count("num_worlds", num_worlds)
-    _check_count("rigid_contact_max", rigid_contact_max)
-    device = wp.get_device(device)
+    num_worlds = _check_count("num_worlds", num_worlds)
+    rigid_contact_max = _check_count("rigid_contact_max", rigid_contact_max)
+    _check_switch("strict", strict)
+    if confine is not None:
+        _check_switch("confine", confine)
     document = read_document(path_or_mapping)
+    document.confined = confined_by_environment() if confine is None else confine
+    try:
+        device = wp.get_device(device)
+    except TypeError:
+        raise TypeError(f"device is {show(device)}; it must be a Warp device or the name of one.") from None
     scene = validate_document(document)
     build = SceneBuild(document, scene)
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
@@ -165,13 +181,19 @@ def load_scene(
     return loaded
 
 
-def _check_count(name: str, value: Any) -> None:
+def _check_count(name: str, value: Any) -> int | None:
     if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is {value!r}; it must be a whole number, or None.")
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} is {show(value)}; it must be a whole number, or None.")
     if value < 1:
-        raise ValueError(f"{name} is {value}; it must be at least 1, or None.")
+        raise ValueError(f"{name} is {show(value)}; it must be at least 1, or None.")
+    return int(value)
+
+
+def _check_switch(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {show(value)}; it must be True or False.")
 
 
 def _build_world(build: SceneBuild) -> None:
@@ -202,6 +224,9 @@ def _place_of_count(scene: Scene, worlds: int) -> tuple[str, ...]:
 
 def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
     builder = newton.ModelBuilder()
+    with build.at("replicate", "spacing"):
+        check_extent(build.scene.replicate.spacing, worlds)
+    build.stop_if_broken()
     with build.at(*_place_of_count(build.scene, worlds)):
         builder = replicate_world(build, worlds)
     build.stop_if_broken()
@@ -222,13 +247,11 @@ def _finalize(
         add_contact_pairs(build, sap_model.newton_model)
         note_changed_inertias(build, sap_model.newton_model)
         _note_unsupported_model(build, sap_model.newton_model)
-    if build.problems:  # a part that was not loaded may be what is missing
-        build.problems += build.unsupported
     build.stop_if_broken()
     sequence = None
     if scene.control is not None:
         with build.at("control", "source"):
-            sequence = read_control(scene.control, document.directory, sap_model)
+            sequence = read_control(scene.control, document, sap_model)
             sequence.set_start(sap_model)
         build.stop_if_broken()
     place_bodies(sap_model.newton_model)
@@ -240,6 +263,9 @@ def _finalize(
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
+    what = room_problem(per_world, worlds * (WORLD_PLACE + BUFFER_PLACE), sap_model.device)
+    if what:
+        raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), f"found {per_world}; {what}")])
     if large := describe_simulation(build.builder.joint_dof_count, per_world, worlds):
         build.note("large-simulation", (), large)
     return SapLoadedScene(
@@ -275,7 +301,7 @@ def _estimate_contacts(model: SapModel, worlds: int) -> int:
 
 
 def _default_name(document: SceneDocument) -> str:
-    return "scene" if document.file is None else document.file.stem
+    return "scene" if document.file is None else printable(document.file.stem)
 
 
 def _note_unsupported_model(build: SceneBuild, model: newton.Model) -> None:
@@ -284,4 +310,5 @@ def _note_unsupported_model(build: SceneBuild, model: newton.Model) -> None:
         check_model(model)
     except UnsupportedModelError as error:
         for line in str(error).splitlines()[1:]:
-            build.note_unsupported((), "SolverSAP cannot simulate " + line.strip().removeprefix("- "))
+            what = line.strip().removeprefix("- ")
+            build.note_unsupported(place_of(build, what), "SolverSAP cannot simulate " + what)

@@ -6,8 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from .errors import Complaint
+from .bounds import COORDINATE
+from .errors import Complaint, below
 from .fields import JointFields, ShapeFieldBlocks, ShapeFields, WithShapeFields
+from .quantities import Armature, Coordinate, Damping, Factor, Force, Length, Mass, Position, Size
 from .section import Section
 from .values import (
     Axis,
@@ -15,16 +17,14 @@ from .values import (
     Color,
     Inertia,
     Integer,
-    NonNegative,
-    Number,
+    LongText,
     Numbers,
+    Pattern,
     Pose,
-    Positive,
     PositiveInteger,
     Scale,
     Text,
     Transform,
-    Vec3,
     show,
 )
 
@@ -42,7 +42,7 @@ class GitSource(Section):
     rev: Text
     """Commit, tag or branch; only a full commit hash always gives the same files."""
     sparse: list[Text] = Field(default_factory=list)
-    """Folders to fetch; the folder of the file if none is given."""
+    """Folders to fetch, with the files that stand beside and above them; the whole repository if none is given."""
     path: Text
     """The file inside the repository."""
 
@@ -69,7 +69,7 @@ class Source(Section):
     """A file of a git repository."""
     package: PackageSource | None = None
     """A file of an installed package."""
-    xml: Text = None
+    xml: LongText = None
     """URDF or MJCF text."""
 
     @model_validator(mode="before")
@@ -115,7 +115,7 @@ class _Asset(ShapeFieldBlocks):
     hide_collision_shapes: Boolean = False
     """Hide all shapes that collide; they still do."""
     force_show_colliders: Boolean = False
-    """Show shapes that collide even on bodies that have others to show."""
+    """Show all shapes that collide; if not set, URDF and MJCF bodies that have visual shapes show only those."""
     load_visual_shapes: Boolean = True
     """Whether shapes that do not collide are loaded."""
 
@@ -126,6 +126,8 @@ class _Asset(ShapeFieldBlocks):
             block = getattr(self, name)
             if block is not None and block.is_site:
                 raise Complaint("a whole asset cannot be a site", (name, "is_site"))
+            if block is not None and block.is_visible is False and self.force_show_colliders:
+                raise Complaint("is_visible: false and force_show_colliders exclude each other", (name, "is_visible"))
 
 
 class UsdAsset(_Asset):
@@ -134,7 +136,7 @@ class UsdAsset(_Asset):
     type: Literal["usd"]
     skip_mesh_approximation: Boolean = False
     """Keep meshes as they are, whatever approximation the file asks for."""
-    ignore_paths: list[Text] = Field(default_factory=list)
+    ignore_paths: list[Pattern] = Field(default_factory=list)
     """Patterns of prim paths that are not loaded."""
     root_path: Text = "/"
     """Prim below which things are loaded."""
@@ -144,7 +146,7 @@ class UrdfAsset(_Asset):
     """A URDF file or text."""
 
     type: Literal["urdf"]
-    scale: Positive = 1.0
+    scale: Factor = 1.0
     """Factor on all lengths."""
     parse_visuals_as_colliders: Boolean = False
     """Let visual shapes collide, in place of the collision shapes."""
@@ -156,13 +158,13 @@ class MjcfAsset(_Asset):
     """An MJCF file or text."""
 
     type: Literal["mjcf"]
-    scale: Positive = 1.0
+    scale: Factor = 1.0
     """Factor on all lengths."""
     parse_visuals_as_colliders: Boolean = False
     """Let visual shapes collide, in place of the collision shapes."""
     ignore_inertial_definitions: Boolean = False
     """Compute mass and inertia from the shapes."""
-    ignore_names: list[Text] = Field(default_factory=list)
+    ignore_names: list[Pattern] = Field(default_factory=list)
     """Patterns of names of bodies and geoms that are not loaded."""
     parse_sites: Boolean = True
     """Whether sites are loaded."""
@@ -189,11 +191,11 @@ class Box(_Shape):
     """A box."""
 
     type: Literal["box"]
-    hx: Positive
+    hx: Size
     """Half of the length along x [m]."""
-    hy: Positive
+    hy: Size
     """Half of the length along y [m]."""
-    hz: Positive
+    hz: Size
     """Half of the length along z [m]."""
 
 
@@ -201,14 +203,14 @@ class Sphere(_Shape):
     """A sphere."""
 
     type: Literal["sphere"]
-    radius: Positive
+    radius: Size
     """Radius [m]."""
 
 
 class _Round(_Shape):
-    radius: Positive
+    radius: Size
     """Radius [m]."""
-    half_height: Positive
+    half_height: Size
     """Half of the length along z [m]; of a capsule without its caps."""
 
 
@@ -234,11 +236,11 @@ class Ellipsoid(_Shape):
     """An ellipsoid."""
 
     type: Literal["ellipsoid"]
-    a: Positive
+    a: Size
     """Semi-axis along x [m]."""
-    b: Positive
+    b: Size
     """Semi-axis along y [m]."""
-    c: Positive
+    c: Size
     """Semi-axis along z [m]."""
 
 
@@ -248,7 +250,7 @@ class MeshShape(_Shape):
     type: Literal["mesh"]
     source: Source | None = None
     """A mesh file: obj, stl, ply, dae and other formats that trimesh reads."""
-    vertices: list[Vec3] | None = None
+    vertices: list[Position] | None = None
     """Corners [m]."""
     indices: list[Any] | None = None
     """Three vertex numbers for each triangle, as one list or as a list of triples."""
@@ -303,15 +305,15 @@ class Body(WithShapeFields):
     """Name in the model; the id if not given."""
     transform: Pose = Field(default_factory=Transform)
     """Initial pose in the world; the frames of a joint that gives parent_xform, or joins two bodies, decide over it."""
-    mass: NonNegative = 0.0
+    mass: Mass = 0.0
     """Mass [kg], to which shapes add by their density."""
-    com: Vec3 = None
+    com: Position = None
     """Centre of that mass in the frame of the body [m]."""
     inertia: Inertia = None
     """Inertia of that mass about com [kg m^2]: [ixx, iyy, izz] or three rows."""
     lock_inertia: Boolean = False
     """Keep mass and inertia as given: shapes add nothing."""
-    armature: NonNegative = None
+    armature: Armature = None
     """Added to the diagonal of the inertia [kg m^2]; builder.default_body_armature if not given."""
     is_kinematic: Boolean = False
     """The body follows its prescribed motion, whatever pushes it."""
@@ -348,9 +350,9 @@ class FixedJoint(_JointBase):
 
 
 class _FloatingJoint(_JointBase):
-    armature: NonNegative = None
+    armature: Armature = None
     """Inertia without weight, added to each degree of freedom [kg or kg m^2]; builder.defaults.joint if not given."""
-    damping: NonNegative = None
+    damping: Damping = None
     """Viscous damping of each degree of freedom [N s/m or N m s/rad]."""
 
 
@@ -376,11 +378,11 @@ class BallJoint(_JointBase):
     """Three rotations about a point."""
 
     type: Literal["ball"]
-    armature: NonNegative = None
+    armature: Armature = None
     """Inertia added to each rotation [kg m^2]."""
-    friction: NonNegative = None
+    friction: Force = None
     """Dry friction of each rotation [N m]."""
-    damping: NonNegative = None
+    damping: Damping = None
     """Viscous damping of each rotation [N m s/rad]."""
 
 
@@ -388,9 +390,9 @@ class DistanceJoint(_FloatingJoint):
     """Keeps the distance of two points within a range; starts at the transform of the child body."""
 
     type: Literal["distance"]
-    min_distance: Number = -1.0
+    min_distance: Length = -1.0
     """Smallest distance [m]; negative for none."""
-    max_distance: Number = 1.0
+    max_distance: Length = 1.0
     """Largest distance [m]; negative for none."""
 
     def _check(self) -> None:
@@ -445,7 +447,7 @@ class InitialJointQ(Section):
     """Joint id or label."""
     offset: Integer = 0
     """Entry within the joint."""
-    value: Number = None
+    value: Coordinate = None
     """Position [m or rad, or part of a quaternion xyzw]."""
     values: Numbers = None
     """Consecutive entries from there on."""
@@ -454,6 +456,11 @@ class InitialJointQ(Section):
         self._expect_one_of("index", "joint", "joint_label")
         if (self.value is None) == (self.values is None):
             raise Complaint("expected value for one entry, or values for several")
+        if self.values == []:
+            raise Complaint("found no values; give at least one", ("values",))
+        for i, value in enumerate(self.values or ()):
+            with below("values", i):
+                COORDINATE.check(value)
         if self.index is not None and self.offset:
             raise Complaint("offset goes with joint, not with index", ("offset",))
 
@@ -467,12 +474,14 @@ class Ground(WithShapeFields):
     """Whether there is one."""
     label: Text = "DEFAULT_GROUND"
     """Its label."""
-    height: Number = 0.0
+    height: Length = 0.0
     """Its height [m]."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_switch(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            raise Complaint(f"found {show(value)}; expected true, false or a mapping")
         return {"enabled": value} if isinstance(value, bool) else {} if value is None else value
 
 
@@ -481,7 +490,7 @@ class Replicate(Section):
 
     num_worlds: PositiveInteger = None
     """How many worlds; simulation.num_worlds says the same."""
-    spacing: Vec3 = Field(default_factory=lambda: (0.0, 0.0, 0.0))
+    spacing: Position = Field(default_factory=lambda: (0.0, 0.0, 0.0))
     """Distance between worlds along x, y and z [m]; two that are not 0 make a centred grid, one makes a line."""
 
 

@@ -6,10 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
+from .bounds import ACCELERATION, INERTIA, LENGTH
 from .errors import Complaint, below
 from .objects import Shape
+from .quantities import Armature, Coordinate, Damping, Factor, Speed, Stiffness
 from .section import Section
-from .values import Integer, NonNegative, Number, Numbers, Positive, Selection, Text, read_number, show
+from .values import Integer, Number, Numbers, Selection, Text, read_number, read_vec3, show
 
 ARRAYS = (
     "shape_margin",
@@ -99,6 +101,9 @@ class Selector(Section):
         given = [name for name in SELECTORS if getattr(self, name) is not None]
         if len(given) > 1:
             raise Complaint(f"found {' and '.join(given)}; give one selector")
+        for name in ("joints", "joint_labels"):
+            if getattr(self, name) == []:
+                raise Complaint("selects nothing; name at least one joint", (name,))
         if not given and self.selection_required:
             raise Complaint(f"nothing is selected; expected one of {', '.join(SELECTORS)}")
 
@@ -153,7 +158,7 @@ class ScaleSphereShapes(Section):
     """Multiply the radius of every sphere."""
 
     op: Literal["scale_sphere_shapes"]
-    factor: Positive
+    factor: Factor
     """By how much."""
 
 
@@ -170,13 +175,7 @@ class ApproximateMeshes(Section):
 
 
 def _read_attribute(value: Any) -> float | tuple[float, ...]:
-    if isinstance(value, list) and len(value) == 3:
-        numbers = []
-        for i, part in enumerate(value):
-            with below(i):
-                numbers.append(read_number(part))
-        return tuple(numbers)
-    return read_number(value)
+    return read_vec3(value) if isinstance(value, list) else read_number(value)
 
 
 class SetAttr(Section):
@@ -193,6 +192,10 @@ class SetAttr(Section):
     def _check(self) -> None:
         if self.attr == "rigid_gap" and not (isinstance(self.value, float) and self.value >= 0.0):
             raise Complaint(f"found {show(self.value)}; expected a distance that is not negative", ("value",))
+        quantity = LENGTH if self.attr == "rigid_gap" else ACCELERATION
+        with below("value"):
+            for number in self.value if isinstance(self.value, tuple) else (self.value,):
+                quantity.check(number)
 
 
 class SetJointTargets(Selector):
@@ -209,13 +212,13 @@ class SetJointTargets(Selector):
     op: Literal["set_joint_targets"]
     mode: TargetMode | None = None
     """none, position, velocity, position_velocity, effort, or 0 to 4."""
-    ke: NonNegative = None
+    ke: Stiffness = None
     """Stiffness [N/m or N m/rad]."""
-    kd: NonNegative = None
+    kd: Damping = None
     """Damping [N s/m or N m s/rad]."""
-    target_pos: Number = None
+    target_pos: Coordinate = None
     """Position target [m or rad]."""
-    target_vel: Number = None
+    target_vel: Speed = None
     """Velocity target [m/s or rad/s]."""
 
     def _check(self) -> None:
@@ -236,7 +239,7 @@ class SetJointQ(Section):
     """The same as joint."""
     offset: Integer = 0
     """Entry within the joint."""
-    value: Number
+    value: Coordinate
     """Position [m or rad, or part of a quaternion xyzw]."""
 
     def _check(self) -> None:
@@ -258,7 +261,7 @@ class SetJointArmature(Selector):
     aliases: ClassVar[dict[str, str]] = {"armature": "value"}
 
     op: Literal["set_joint_armature"]
-    value: NonNegative = None
+    value: Armature = None
     """Inertia added to each selected dof [kg or kg m^2]."""
     values: Numbers = None
     """One for each selected dof."""
@@ -269,6 +272,9 @@ class SetJointArmature(Selector):
             raise Complaint("expected value, or values with one entry for each dof")
         if self.values is not None and any(value < 0.0 for value in self.values):
             raise Complaint("found a negative armature", ("values",))
+        for i, value in enumerate(self.values or ()):
+            with below("values", i):
+                INERTIA.check(value)
 
 
 Operation = Annotated[

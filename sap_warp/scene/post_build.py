@@ -9,9 +9,10 @@ import newton
 import warp as wp
 
 from ..solver.options import SapOptions
+from . import bounds
 from .bodies import add_shape
 from .build import SceneBuild
-from .errors import Complaint, below
+from .errors import Complaint, Path, below
 from .filters import drop_parent_filters
 from .materials import read_tau, write_tau
 from .objects import InitialJointQ
@@ -34,6 +35,22 @@ from .values import LARGEST_INTEGER, resolve_index
 _INTEGER_ARRAYS = ("shape_collision_group", "shape_flags", "joint_target_mode")
 _ANY_SIGN = ("joint_q", "joint_qd", "joint_target_pos", "joint_target_vel", "shape_collision_group")
 _NEWTON_NAME = {"joint_target_pos": "joint_target_q", "joint_target_vel": "joint_target_qd"}
+_QUANTITIES = {
+    "shape_margin": bounds.LENGTH,
+    "shape_gap": bounds.LENGTH,
+    "shape_material_ke": bounds.STIFFNESS,
+    "shape_material_tau": bounds.RELAXATION,
+    "shape_material_mu": bounds.FRICTION,
+    "joint_q": bounds.COORDINATE,
+    "joint_qd": bounds.SPEED,
+    "joint_target_pos": bounds.COORDINATE,
+    "joint_target_vel": bounds.SPEED,
+    "joint_target_ke": bounds.STIFFNESS,
+    "joint_target_kd": bounds.DAMPING,
+    "joint_armature": bounds.INERTIA,
+    "joint_friction": bounds.FORCE,
+    "joint_damping": bounds.DAMPING,
+}
 _HYDROELASTIC = int(newton.ShapeFlags.HYDROELASTIC)
 _UNUSED = {
     "shape_material_restitution": "SAP contact has no restitution; set tau",
@@ -48,7 +65,7 @@ def apply_initial_joint_q(build: SceneBuild) -> None:
     for i, edit in enumerate(build.scene.initial_joint_q):
         with build.at("initial_joint_q", i):
             values = [edit.value] if edit.values is None else edit.values
-            _set_joint_q(build, edit, values)
+            _set_joint_q(build, edit, values, ("initial_joint_q", i))
 
 
 def apply_post_build(build: SceneBuild) -> None:
@@ -64,7 +81,7 @@ def _apply(operation: Any, build: SceneBuild, i: int) -> None:
     raise AssertionError(f"no edit for {type(operation).__name__}")
 
 
-def _set_joint_q(build: SceneBuild, edit: InitialJointQ | SetJointQ, values: list[float]) -> None:
+def _set_joint_q(build: SceneBuild, edit: InitialJointQ | SetJointQ, values: list[float], path: Path) -> None:
     joint_q = build.builder.joint_q
     if edit.index is not None:
         with below("index"):
@@ -81,6 +98,7 @@ def _set_joint_q(build: SceneBuild, edit: InitialJointQ | SetJointQ, values: lis
     if start + len(values) > end:
         raise Complaint(f"found {len(values)} values, but there is room for {end - start}", ("values",))
     joint_q[start : start + len(values)] = values
+    build.note_edit(range(start, start + len(values)), path)
 
 
 # Arrays
@@ -112,6 +130,8 @@ def _check_value(array: str, value: float) -> None:
         raise Complaint(f"found {value:g}; entries of {array} are whole numbers of magnitude up to {LARGEST_INTEGER}")
     if array not in _ANY_SIGN and value < 0.0:
         raise Complaint(f"found {value:g}; entries of {array} are not negative")
+    if array in _QUANTITIES:
+        _QUANTITIES[array].check(value)
     if array == "shape_material_ke" and value == 0.0:
         raise Complaint("found 0; entries of shape_material_ke are positive")
     if array == "joint_target_mode" and value > 4:
@@ -132,6 +152,8 @@ def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], va
         build.note_unsupported(("post_build", i), "hydroelastic contact is not supported yet; point contacts are made")
     for entry, value in zip(entries, values, strict=True):
         _write_entry(build, array, entry, value)
+    if array == "joint_q":
+        build.note_edit(entries, ("post_build", i))
     record_edit(build, array, entries, ("post_build", i))
     if array in _UNUSED and any(values):
         build.note_unsupported(("post_build", i), f"{array} is stored in the model, but {_UNUSED[array]}")
@@ -276,7 +298,7 @@ def _coordinates_of(build: SceneBuild, dofs: list[int]) -> list[int]:
 
 @_apply.register
 def _set_one_joint_q(operation: SetJointQ, build: SceneBuild, i: int) -> None:
-    _set_joint_q(build, operation, [operation.value])
+    _set_joint_q(build, operation, [operation.value], ("post_build", i))
 
 
 @_apply.register

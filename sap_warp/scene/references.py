@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from .errors import Path
@@ -31,6 +32,33 @@ def find_reference_problems(scene: Scene) -> list[Finding]:
     # Joints that form no tree belong to none: what else would be said about them is a consequence.
     loose = [] if tree else _loose_joint_problems(scene)
     return [*itertools.islice(names, MAX_FINDINGS), *tree, *itertools.islice(loose, MAX_FINDINGS)]
+
+
+def names_of(data: Any, sections: type) -> Any:
+    """The names in a scene that is otherwise wrong, for `find_reference_problems`; None if they are wrong too.
+
+    A name that cannot be read would make every mention of it look wrong.
+    """
+    if not isinstance(data, dict) or not all(key in sections.accepted_keys() for key in data):  # type: ignore[attr-defined]
+        return None
+    wanted = {"bodies": ("id",), "joints": ("id", "child", "parent"), "articulations": ("id",), "assets": ()}
+    found: dict[str, list[SimpleNamespace]] = {}
+    for section, keys in wanted.items():
+        found[section] = []
+        items = data.get(section) or []
+        for item in items if isinstance(items, list) else [None]:
+            if not isinstance(item, dict):
+                return None
+            names = {"id": item.get("id"), "parent": item.get("parent", "world"), "child": item.get("child")}
+            listed = item.get("joints")
+            if not all(isinstance(names[key], str) and names[key] for key in keys):
+                return None
+            if section == "articulations" and not (
+                isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+            ):
+                return None
+            found[section].append(SimpleNamespace(**names, joints=listed))
+    return SimpleNamespace(**found, simulation=SimpleNamespace(max_rigid_contact=None, solver={}))
 
 
 def tell_nearest(name: str, names: Iterable[str], what: str) -> str:

@@ -10,9 +10,10 @@ from .errors import Complaint
 from .fields import JointFields, ShapeFields
 from .objects import Articulation, Asset, Body, Control, Ground, InitialJointQ, Joint, Replicate
 from .operations import Operation
+from .quantities import Armature, Distance, Duration, TimeStep
 from .section import Section
 from .solver_options import read_solver_options, solver_options_schema
-from .values import NonNegative, Positive, PositiveInteger, Text, show
+from .values import LongText, PositiveInteger, Text, show
 
 SCHEMA_VERSION = 1
 DEFAULT_DT = 0.003
@@ -35,13 +36,13 @@ SchemaVersion = Annotated[int, PlainValidator(_read_version), WithJsonSchema({"c
 class Simulation(Section):
     """Settings of a run."""
 
-    dt: Positive = DEFAULT_DT
+    dt: TimeStep = DEFAULT_DT
     """Time step [s]."""
     num_worlds: PositiveInteger = None
     """Independent copies of the scene."""
     max_rigid_contact: PositiveInteger = None
     """Contacts that one world can hold; estimated from the shapes if not given."""
-    duration: Positive = None
+    duration: Duration = None
     """Simulated time of a benchmark run [s]."""
     frames: PositiveInteger = None
     """Steps of a benchmark run."""
@@ -50,7 +51,7 @@ class Simulation(Section):
 
     def _check(self) -> None:
         if self.duration is not None and self.frames is not None:
-            raise Complaint("duration and frames both say how long to run; give one of them")
+            raise Complaint("duration and frames both say how long to run; give one of them", ("frames",))
 
 
 class Defaults(Section):
@@ -65,9 +66,9 @@ class Defaults(Section):
 class Builder(Section):
     """Defaults for everything that is built after it."""
 
-    rigid_gap: NonNegative = DEFAULT_GAP
+    rigid_gap: Distance = DEFAULT_GAP
     """Gap of shapes that give none [m]."""
-    default_body_armature: NonNegative = 0.0
+    default_body_armature: Armature = 0.0
     """Added to the diagonal of the inertia of bodies that give none [kg m^2]."""
     defaults: Defaults = Field(default_factory=Defaults)
     """Defaults of shapes and joints."""
@@ -80,7 +81,7 @@ class Scene(Section):
     """Version of this schema."""
     name: Text = None
     """Name of the scene; that of the file if not given."""
-    description: Text = None
+    description: LongText = None
     """What the scene shows."""
     simulation: Simulation = Field(default_factory=Simulation)
     """Settings of a run."""
@@ -119,7 +120,10 @@ class Scene(Section):
     def _check(self) -> None:
         one, other = self.simulation.num_worlds, self.replicate.num_worlds
         if one is not None and other is not None and one != other:
-            raise Complaint(f"replicate.num_worlds is {other}, but simulation.num_worlds is {one}; give one of them")
+            raise Complaint(
+                f"replicate.num_worlds is {other}, but simulation.num_worlds is {one}; give one of them",
+                ("replicate", "num_worlds"),
+            )
 
     @property
     def num_worlds(self) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .build import SceneBuild
-from .errors import Complaint, below
+from .errors import Complaint, Path, below
 from .operations import Selector
 from .references import tell_nearest
 from .values import resolve_index
+
+_UNITS = {"shape": "shapes", "dof": "degrees of freedom", "coordinate": "coordinates"}
 
 
 def find_joint(build: SceneBuild, name: str) -> int:
@@ -73,6 +76,14 @@ def _match_labels(selector: Selector, kind: str, labels: Sequence[str], what: st
     return hits
 
 
+def check_patterns(build: SceneBuild, path: Path, patterns: Sequence[str], names: Sequence[str], what: str) -> None:
+    """Report patterns of what is not to be loaded that match none of ``names``."""
+    for i, pattern in enumerate(patterns):
+        with build.at(*path, i):
+            if not any(re.match(pattern, name) for name in names):
+                raise Complaint(f"{pattern!r} matches nothing; " + tell_nearest(pattern, names, what))
+
+
 def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int]:
     """Entries of an array that a selector names.
 
@@ -87,6 +98,8 @@ def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int
     ]
     kind = selector.selected_by()
     if kind is None:
+        if not length:
+            raise Complaint(f"there is nothing to edit: the scene has no {_UNITS[unit]}")
         return list(range(length))
     if kind == "index":
         with below("index"):
@@ -98,7 +111,10 @@ def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int
         if kind not in ("label_prefix", "match"):
             raise Complaint("a joint selects no shapes; use index, range, label_prefix or match", (kind,))
         return _match_labels(selector, kind, builder.shape_label, "shapes")
-    return [entry for joint in select_joints(build, selector) for entry in joint_entries(build, joint, unit)]
+    entries = [entry for joint in select_joints(build, selector) for entry in joint_entries(build, joint, unit)]
+    if not entries:
+        raise Complaint(f"selects nothing: the joints that it names have no {_UNITS[unit]}", (kind,))
+    return entries
 
 
 def joint_entries(build: SceneBuild, joint: int, unit: str) -> range:

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import newton
 
+from ..kernels.room import host_memory
 from ..notes import say
 from .errors import Complaint
 
@@ -54,20 +54,6 @@ def show_bytes(count: float) -> str:
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
-def available_memory() -> float:
-    """Memory of the host that can be had [bytes]; infinite where the system does not tell."""
-    free = float("inf")
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = min(float(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:"))
-        group = Path("/sys/fs/cgroup")  # of a container, which may allow less
-        limit = float((group / "memory.max").read_text(encoding="ascii"))
-        free = min(free, limit - float((group / "memory.current").read_text(encoding="ascii")))
-    except (OSError, ValueError):
-        pass
-    return free
-
-
 def cost_of_copies(world: newton.ModelBuilder, num_worlds: int) -> Cost:
     """What it takes to copy ``world`` and to finish the model."""
     entries = num_worlds * (world.body_count + world.shape_count)
@@ -83,7 +69,7 @@ def check_size(world: newton.ModelBuilder, num_worlds: int) -> None:
         raise Complaint(
             f"{num_worlds} worlds would have {entries} bodies, shapes and dofs; at most {MAX_ENTRIES} are possible"
         )
-    needed, available = cost_of_copies(world, num_worlds).bytes, available_memory()
+    needed, available = cost_of_copies(world, num_worlds).bytes, host_memory()
     if needed > available:
         raise Complaint(
             f"building {num_worlds} worlds takes about {show_bytes(needed)}, and {show_bytes(available)} are "
@@ -101,7 +87,7 @@ def describe_simulation(dofs: int, contacts: int, num_worlds: int) -> str:
     if num_worlds * hessian > total / 4.0:
         matrix = f", {show_bytes(num_worlds * hessian)} of it for matrices of {dofs} dofs"
         advice = "worlds with fewer moving bodies take less"
-    available = show_bytes(available_memory())
+    available = show_bytes(host_memory())
     return f"a simulation takes about {show_bytes(total)}{matrix}, and {available} are available; {advice}"
 
 

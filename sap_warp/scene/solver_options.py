@@ -6,7 +6,8 @@ import difflib
 from dataclasses import fields
 from typing import Any
 
-from .errors import Complaint, below
+from .bounds import FRICTION, RELAXATION, STIFFNESS
+from .errors import Complaint, Gathered, below
 from .values import read_number, show
 
 PRESET = "contact_preset_variant"
@@ -14,6 +15,8 @@ PASSED_ON = ("strict_capacity", "block_dim")
 """Arguments of `SolverSAP` that are not numerical options."""
 MAX_BLOCK_DIM = 1024
 """Most lanes that can share a world."""
+
+_QUANTITIES = {"contact_tau_d": RELAXATION, "fallback_stiffness": STIFFNESS, "fallback_mu": FRICTION}
 
 
 def read_solver_options(value: Any) -> dict[str, Any]:
@@ -25,18 +28,21 @@ def read_solver_options(value: Any) -> dict[str, Any]:
     kinds = {field.name: str(field.type) for field in fields(SapOptions)}
     known = [PRESET, *OPTION_NAMES, *PASSED_ON]
     options: dict[str, Any] = {}
+    complaints = Gathered()
     for name, given in value.items():
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"valid options are {', '.join(known)}"
-            raise Complaint(f"unknown solver option; {hint}", (name,))
-        options[name] = _read_option(name, given, kinds.get(name, ""))
-        if name in PASSED_ON:
-            continue
-        try:
-            expand_options(options[name]) if name == PRESET else expand_options(**{name: options[name]})
-        except (ValueError, TypeError) as error:
-            raise Complaint(str(error), (name,)) from None
+        with complaints.part():
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"valid options are {', '.join(known)}"
+                raise Complaint(f"unknown solver option; {hint}", (name,))
+            options[name] = _read_option(name, given, kinds.get(name, ""))
+            if name in PASSED_ON:
+                continue
+            try:
+                expand_options(options[name]) if name == PRESET else expand_options(**{name: options[name]})
+            except (ValueError, TypeError) as error:
+                raise Complaint(str(error), (name,)) from None
+    complaints.raise_all()
     return options
 
 
@@ -52,15 +58,19 @@ def _read_option(name: str, value: Any, kind: str) -> Any:
     if kind.startswith(("float", "int")) and isinstance(value, str):
         with below(name):
             number = read_number(value)
-        return int(number) if kind.startswith("int") and number == int(number) else number
+        value = int(number) if kind.startswith("int") and number == int(number) else number
+    if name in _QUANTITIES and isinstance(value, (int, float)):
+        with below(name):
+            _QUANTITIES[name].check(value)
     return value
 
 
 def solver_options_schema() -> dict[str, Any]:
     """JSON schema of the options."""
-    from ..solver.options import _CHOICES, PRESETS, SapOptions
+    from ..solver.options import _CHOICES, _PRESET_ALIASES, PRESETS, SapOptions
 
-    properties: dict[str, Any] = {PRESET: {"enum": list(PRESETS)}, "strict_capacity": {"type": "boolean"}}
+    properties: dict[str, Any] = {PRESET: {"enum": [*PRESETS, *_PRESET_ALIASES]}}
+    properties["strict_capacity"] = {"type": "boolean"}
     properties["block_dim"] = {"type": "integer", "minimum": 1, "maximum": MAX_BLOCK_DIM}
     kinds: dict[str, dict[str, Any]] = {
         "float": {"type": ["number", "string"]},

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
 from .errors import Complaint
 from .nodes import Node, list_places, parse_xml, walk
-from .source_file import check_inside
+from .source_file import Fence, check_mesh
 from .xml_masses import check_masses
 
 _OF_OTHER_SIMULATORS = {
@@ -19,7 +20,7 @@ _OF_OTHER_SIMULATORS = {
 _GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
 
 
-def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None = None) -> tuple[str, list[str]]:
+def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = None) -> tuple[str, list[str]]:
     """URDF text whose mesh files are absolute paths, and what in it nobody simulates.
 
     Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
@@ -28,7 +29,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
     Args:
         source: A file, or the text itself.
         visuals: Whether to keep visual elements.
-        root_folder: Folder that mesh files must be in; None for anywhere.
+        fence: What mesh files must be inside of; None for anywhere.
     """
     root = parse_xml(source.read_bytes(), source.name) if isinstance(source, Path) else parse_xml(source, "")
     if root.tag != "robot":
@@ -46,10 +47,11 @@ def prepare_urdf(source: Path | str, *, visuals: bool, root_folder: Path | None 
         if path is None:
             missing.append(name)
         else:
-            mesh.set("filename", str(check_inside(path, root_folder)))
+            mesh.set("filename", str(check_mesh(path, fence)))
     if missing:
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise Complaint(f"mesh files are missing: {shown}")
+    _find_textures(root, source, fence)
     return ElementTree.tostring(root, encoding="unicode"), _list_unsupported(root)
 
 
@@ -84,6 +86,19 @@ def _is_tighter(controller: Node, limits: list[Node]) -> bool:
         return False
     inside = controller.number("soft_lower_limit", 0.0) - limits[0].number("lower", 0.0)
     return max(inside, limits[0].number("upper", 0.0) - controller.number("soft_upper_limit", 0.0)) > 1e-6
+
+
+def _find_textures(root: Node, source: Path | str, fence: Fence | None) -> None:
+    """Make textures absolute paths; those that are missing or on the internet are left out with a warning."""
+    for material in root.iter("material"):
+        for texture in material.findall("texture"):
+            name = texture.get("filename", "")
+            path = _find_mesh(name, source.parent if isinstance(source, Path) else None)
+            if path is None:
+                material.remove(texture)
+                warnings.warn(f"the texture {name!r} is left out: there is no such file here", stacklevel=2)
+            else:
+                texture.set("filename", str(check_mesh(path, fence)))
 
 
 def _check_tree(root: Node) -> None:

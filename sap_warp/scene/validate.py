@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from .document import SceneDocument
 from .errors import MAX_PROBLEMS, Complaint, Path, Problem, SapSceneError
-from .references import find_reference_problems
+from .references import find_reference_problems, names_of
 from .schema import Scene
 from .values import show
 
@@ -20,14 +20,27 @@ def validate_document(document: SceneDocument) -> Scene:
     Raises:
         SapSceneError: Something is wrong; lists all of it.
     """
+    problems = list(document.problems)
+    scene: Any = None
     try:
         scene = Scene.model_validate(document.data, context=document.sections)
     except ValidationError as error:
-        raise SapSceneError(_translate(entry, document) for entry in error.errors()[:MAX_PROBLEMS]) from None
-    problems = find_reference_problems(scene)
+        for entry in error.errors()[:MAX_PROBLEMS]:
+            problems += _translate_all(entry, document)
+    named = scene if scene is not None else names_of(document.data, Scene)
+    if named is not None:
+        problems += [document.problem(path, message) for path, message in find_reference_problems(named)]
     if problems:
-        raise SapSceneError([document.problem(path, message) for path, message in problems])
+        raise SapSceneError(problems)
     return scene
+
+
+def _translate_all(entry: Any, document: SceneDocument) -> list[Problem]:
+    error = entry.get("ctx", {}).get("error")
+    if entry["type"] == "value_error" and isinstance(error, Complaint):
+        path, _ = _locate(entry["loc"], document)
+        return [document.problem((*path, *one.path), one.message) for one in error]
+    return [_translate(entry, document)]
 
 
 def _translate(entry: Any, document: SceneDocument) -> Problem:
@@ -39,12 +52,11 @@ def _translate(entry: Any, document: SceneDocument) -> Problem:
     if kind == "extra_forbidden":
         return document.problem(path, _explain_unknown(path[-1] if path else "", document.sections.get(id(parent))))
     if kind == "value_error":
-        error = context["error"]
-        if isinstance(error, Complaint):
-            return document.problem((*path, *error.path), error.message)
-        return document.problem(path, str(error))
+        return document.problem(path, str(context["error"]))
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         path = (*path, context["discriminator"].strip("'"))
+    if kind in ("invalid_key", "string_unicode") and isinstance(entry.get("input"), str):
+        path = (*path, entry["input"])
     return document.problem(path, _explain(kind, context, entry))
 
 

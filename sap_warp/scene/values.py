@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
 
-from .errors import Complaint, below, show
+from .bounds import COORDINATE, INERTIA, LENGTH, SCALE, Quantity
+from .errors import Complaint, Gathered, below, show
 from .expressions import ExpressionError, evaluate_expression
 
 LARGEST = 1.0e30
 """Largest magnitude that is read as a number; the arrays of a model are fp32."""
+SMALLEST = 1.0e-30
+"""Smallest magnitude of a number that is not 0."""
 LARGEST_INTEGER = 2**31 - 1
 """Largest magnitude of a whole number; the arrays of a model are int32."""
+
+_DATE = re.compile(r"\s*\d{4}-\d\d?-\d\d?(?!\d)")
+_NOT_FOR_TEXT = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Control characters, marks that turn the direction of writing, halves of characters, other kinds of line end."""
 
 
 def read_number(value: Any, *, infinite: bool = False) -> float:
@@ -26,6 +35,8 @@ def read_number(value: Any, *, infinite: bool = False) -> float:
         infinite: Whether ``.inf`` is accepted.
     """
     if isinstance(value, str):
+        if _DATE.match(value):
+            raise Complaint(f"found {show(value)}, a date; expected a number")
         try:
             value = evaluate_expression(value)
         except ExpressionError as error:
@@ -36,21 +47,25 @@ def read_number(value: Any, *, infinite: bool = False) -> float:
         raise Complaint(f"found {value}; expected a finite number")
     if abs(value) > LARGEST and not (infinite and isinstance(value, float)):
         raise Complaint(f"found {show(value)}; expected a number of magnitude up to {LARGEST:g}")
-    return float(value)
+    if 0.0 < abs(value) < SMALLEST:
+        raise Complaint(f"found {show(value)}; expected 0, or a number of magnitude {SMALLEST:g} or more")
+    return float(value) + 0.0  # -0 is 0
 
 
 def _read_limit(value: Any) -> float:
     return read_number(value, infinite=True)
 
 
-def _read_positive(value: Any) -> float:
+def read_positive(value: Any) -> float:
+    """A number above 0."""
     number = read_number(value)
     if number <= 0.0:
         raise Complaint(f"found {number:g}; expected a positive number")
     return number
 
 
-def _read_non_negative(value: Any, *, infinite: bool = False) -> float:
+def read_non_negative(value: Any, *, infinite: bool = False) -> float:
+    """A number of at least 0."""
     number = read_number(value, infinite=infinite)
     if number < 0.0:
         raise Complaint(f"found {number:g}; expected a number that is not negative")
@@ -58,7 +73,7 @@ def _read_non_negative(value: Any, *, infinite: bool = False) -> float:
 
 
 def _read_limit_magnitude(value: Any) -> float:
-    return _read_non_negative(value, infinite=True)
+    return read_non_negative(value, infinite=True)
 
 
 def _read_integer(value: Any) -> int:
@@ -83,9 +98,26 @@ def _read_boolean(value: Any) -> bool:
     return value
 
 
-def _read_text(value: Any) -> str:
+def _read_text(value: Any, allowed: str = "") -> str:
     if not isinstance(value, str) or not value:
         raise Complaint(f"found {show(value)}; expected a text" + (" that is not empty" if value == "" else ""))
+    for character in value if not value.isprintable() else "":
+        if unicodedata.category(character) in _NOT_FOR_TEXT and character not in allowed:
+            raise Complaint(
+                f"found {show(value)} with the character U+{ord(character):04X}, which terminals obey; remove it"
+            )
+    return value
+
+
+def _read_long_text(value: Any) -> str:
+    return _read_text(value, allowed="\n\r\t")
+
+
+def _read_pattern(value: Any) -> str:
+    try:
+        re.compile(_read_text(value))
+    except (re.error, OverflowError) as error:
+        raise Complaint(f"{value!r} is not a regular expression: {error}") from None
     return value
 
 
@@ -96,17 +128,24 @@ def _read_list(value: Any, what: str, length: int | None = None) -> list[Any]:
     return value
 
 
-def _read_each(items: list[Any]) -> list[float]:
-    numbers = []
+def _read_each(items: list[Any], quantity: Quantity | None = None) -> list[float]:
+    numbers, complaints = [], Gathered()
     for i, item in enumerate(items):
-        with below(i):
-            numbers.append(read_number(item))
+        with complaints.part(i):
+            number = read_number(item)
+            numbers.append(number if quantity is None else quantity.check(number))
+    complaints.raise_all()
     return numbers
 
 
-def _read_vec3(value: Any) -> tuple[float, float, float]:
-    x, y, z = _read_each(_read_list(value, "three numbers [x, y, z]", 3))
+def read_vec3(value: Any, quantity: Quantity | None = None) -> tuple[float, float, float]:
+    """Three numbers, each within the bounds of ``quantity``."""
+    x, y, z = _read_each(_read_list(value, "three numbers [x, y, z]", 3), quantity)
     return x, y, z
+
+
+def _read_position(value: Any) -> tuple[float, float, float]:
+    return read_vec3(value, LENGTH)
 
 
 def _read_numbers(value: Any) -> list[float]:
@@ -114,14 +153,14 @@ def _read_numbers(value: Any) -> list[float]:
 
 
 def _read_scale(value: Any) -> tuple[float, float, float]:
-    scale = _read_vec3(value) if isinstance(value, list) else (read_number(value),) * 3
+    scale = read_vec3(value, SCALE) if isinstance(value, list) else (SCALE.check(read_number(value)),) * 3
     if min(scale) <= 0.0:
         raise Complaint(f"found {show(value)}; expected a positive factor, or three of them")
     return scale
 
 
 def _read_color(value: Any) -> tuple[float, float, float]:
-    color = _read_vec3(value)
+    color = read_vec3(value)
     if min(color) < 0.0 or max(color) > 1.0:
         raise Complaint(f"found {show(value)}; expected red, green and blue between 0 and 1")
     return color
@@ -131,16 +170,18 @@ def _read_inertia(value: Any) -> tuple[float, ...]:
     """Diagonal [ixx, iyy, izz] or three rows; returns the nine entries row by row."""
     rows = _read_list(value, "three moments [ixx, iyy, izz] or three rows of three numbers", 3)
     if not isinstance(rows[0], list):
-        ixx, iyy, izz = _read_vec3(value)
+        ixx, iyy, izz = read_vec3(value)
         entries: tuple[float, ...] = (ixx, 0.0, 0.0, 0.0, iyy, 0.0, 0.0, 0.0, izz)
     else:
         matrix: list[float] = []
         for i, row in enumerate(rows):
             with below(i):
-                matrix += _read_vec3(row)
+                matrix += read_vec3(row)
         entries = tuple(matrix)
     if any(entries[3 * i + j] != entries[3 * j + i] for i in range(3) for j in range(i)):
         raise Complaint("found a matrix that is not symmetric; expected a symmetric inertia")
+    for entry in entries:
+        INERTIA.check(entry)
     low, middle, high = sorted(np.linalg.eigvalsh(np.reshape(entries, (3, 3))))
     if low < -1e-6 * high or high > (low + middle) * (1.0 + 1e-4):
         raise Complaint(
@@ -178,7 +219,7 @@ def _read_axis_angle(value: dict[Any, Any]) -> Quaternion:
     with below("axis_angle", "axis"):
         axis = _read_axis(inner["axis"])
     with below("axis_angle", "angle"):
-        angle = read_number(inner["angle"])
+        angle = COORDINATE.check(read_number(inner["angle"]))
     sine = math.sin(0.5 * angle)
     return axis[0] * sine, axis[1] * sine, axis[2] * sine, math.cos(0.5 * angle)
 
@@ -223,14 +264,17 @@ def _read_transform(value: Any) -> Transform:
         return Transform()
     if not isinstance(value, dict):
         raise Complaint(f"found {show(value)}; expected identity or a mapping with p and q")
-    for key in value:
-        if key not in ("p", "q"):
-            raise Complaint("unknown key; a transform has p and q", (key,))
     parts: dict[str, Any] = {}
-    for key, read in (("p", _read_vec3), ("q", _read_quaternion)):
+    complaints = Gathered()
+    for key in value:
+        with complaints.part(key):
+            if key not in ("p", "q"):
+                raise Complaint("unknown key; a transform has p and q")
+    for key, read in (("p", _read_position), ("q", _read_quaternion)):
         if key in value:
-            with below(key):
+            with complaints.part(key):
                 parts[key] = read(value[key])
+    complaints.raise_all()
     return Transform(**parts)
 
 
@@ -260,6 +304,8 @@ class Range:
     def _check(self, start: int, end: int, length: int) -> range:
         if not 0 <= start <= end <= length:
             raise Complaint(f"covers entries {start} to {end}, but the array has {length}")
+        if start == end:
+            raise Complaint(f"selects nothing: entries {start} to {end} of an array that has {length}")
         return range(start, end)
 
 
@@ -292,9 +338,9 @@ NUMBER_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[\d\s.eEpi+*/()-]+$"}],
     "description": "a number, or an expression of numbers, pi, + - * / and parentheses",
 }
-_VEC3: dict[str, Any] = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 3, "maxItems": 3}
+VEC3_SCHEMA: dict[str, Any] = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 3, "maxItems": 3}
 _AXIS: dict[str, Any] = {
-    "anyOf": [{"type": "string"}, {"enum": [0, 1, 2]}, _VEC3],
+    "anyOf": [{"type": "string"}, {"enum": [0, 1, 2]}, VEC3_SCHEMA],
     "description": "x, -y, 2 or [x, y, z]",
 }
 _QUATERNION: dict[str, Any] = {
@@ -321,7 +367,7 @@ _TRANSFORM: dict[str, Any] = {
         {"const": "identity"},
         {
             "type": "object",
-            "properties": {"p": {**_VEC3, "description": "position [m]"}, "q": _QUATERNION},
+            "properties": {"p": {**VEC3_SCHEMA, "description": "position [m]"}, "q": _QUATERNION},
             "additionalProperties": False,
         },
     ]
@@ -335,24 +381,25 @@ _RANGE: dict[str, Any] = {
 }
 
 
-def _typed(kind: Any, read: Any, schema: dict[str, Any]) -> Any:
+def typed(kind: Any, read: Any, schema: dict[str, Any]) -> Any:
+    """Type of a field that ``read`` reads and ``schema`` describes."""
     return Annotated[kind, PlainValidator(read), WithJsonSchema(schema)]
 
 
-Number = _typed(float, read_number, NUMBER_SCHEMA)
-Limit = _typed(float, _read_limit, NUMBER_SCHEMA)
-LimitMagnitude = _typed(float, _read_limit_magnitude, NUMBER_SCHEMA)
-Positive = _typed(float, _read_positive, NUMBER_SCHEMA)
-NonNegative = _typed(float, _read_non_negative, NUMBER_SCHEMA)
-Integer = _typed(int, _read_integer, {"type": "integer"})
-PositiveInteger = _typed(int, _read_positive_integer, {"type": "integer", "minimum": 1})
-Boolean = _typed(bool, _read_boolean, {"type": "boolean"})
-Text = _typed(str, _read_text, {"type": "string", "minLength": 1})
-Numbers = _typed(list, _read_numbers, {"type": "array", "items": NUMBER_SCHEMA})
-Vec3 = _typed(tuple, _read_vec3, _VEC3)
-Scale = _typed(tuple, _read_scale, {"anyOf": [NUMBER_SCHEMA, _VEC3]})
-Color = _typed(tuple, _read_color, _VEC3)
-Inertia = _typed(tuple, _read_inertia, {"type": "array", "minItems": 3, "maxItems": 3})
-Axis = _typed(tuple, _read_axis, _AXIS)
-Pose = _typed(Transform, _read_transform, _TRANSFORM)
-Selection = _typed(Range, _read_range, _RANGE)
+Number = typed(float, read_number, NUMBER_SCHEMA)
+Limit = typed(float, _read_limit, NUMBER_SCHEMA)
+LimitMagnitude = typed(float, _read_limit_magnitude, NUMBER_SCHEMA)
+NonNegative = typed(float, read_non_negative, NUMBER_SCHEMA)
+Integer = typed(int, _read_integer, {"type": "integer"})
+PositiveInteger = typed(int, _read_positive_integer, {"type": "integer", "minimum": 1})
+Boolean = typed(bool, _read_boolean, {"type": "boolean"})
+Text = typed(str, _read_text, {"type": "string", "minLength": 1})
+Pattern = typed(str, _read_pattern, {"type": "string", "minLength": 1, "format": "regex"})
+LongText = typed(str, _read_long_text, {"type": "string", "minLength": 1})
+Numbers = typed(list, _read_numbers, {"type": "array", "items": NUMBER_SCHEMA})
+Scale = typed(tuple, _read_scale, {"anyOf": [NUMBER_SCHEMA, VEC3_SCHEMA]})
+Color = typed(tuple, _read_color, VEC3_SCHEMA)
+Inertia = typed(tuple, _read_inertia, {"type": "array", "minItems": 3, "maxItems": 3})
+Axis = typed(tuple, _read_axis, _AXIS)
+Pose = typed(Transform, _read_transform, _TRANSFORM)
+Selection = typed(Range, _read_range, _RANGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import newton
@@ -10,7 +11,9 @@ import warp as wp
 
 from ..collision.newton_compat import finalize_without_pairs
 from ..model import register_tau
+from .bounds import LENGTH
 from .build import SceneBuild
+from .errors import Complaint
 from .materials import make_shape_config, write_tau
 from .provenance import record_shape
 
@@ -27,6 +30,14 @@ def replicate_world(build: SceneBuild, num_worlds: int) -> newton.ModelBuilder:
     builder.default_shape_cfg = world.default_shape_cfg
     builder.replicate(world, num_worlds, spacing=build.scene.replicate.spacing)
     return builder
+
+
+def check_extent(spacing: tuple[float, float, float], num_worlds: int) -> None:
+    """Refuse a row of worlds that is longer than a position may be."""
+    axes = sum(step != 0.0 for step in spacing)
+    longest = max(map(abs, spacing)) * math.ceil(num_worlds ** (1.0 / max(axes, 1)))
+    if longest > LENGTH.largest:
+        raise Complaint(f"{num_worlds} worlds would cover {longest:g} m; {LENGTH.name} is {LENGTH.range}")
 
 
 def finalize(build: SceneBuild, builder: newton.ModelBuilder, device: Any) -> newton.Model:

@@ -1,6 +1,8 @@
 """`Simulation`: a model with everything it needs to advance, as one object."""
 
-from .simulation import ControlSequence, Simulation
+from .health import WorldFailedError
+from .schedule import ControlSequence
+from .simulation import Simulation
 from .split import ThreadsError
 from .statistics import Distribution, StepStatistics
 from .views import HeterogeneousWorldsError, WorldView
@@ -12,5 +14,6 @@ __all__ = [
     "Simulation",
     "StepStatistics",
     "ThreadsError",
+    "WorldFailedError",
     "WorldView",
 ]

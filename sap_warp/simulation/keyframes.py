@@ -17,8 +17,11 @@ def find_keyframe(sim: Simulation, name: str) -> Any:
     """The keyframe of that name.
 
     Raises:
+        TypeError: It is no name.
         ValueError: There is none.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"keyframe is {name!r}; it must be a name, or None.")
     if name not in sim.keyframes:
         known = ", ".join(map(repr, sim.keyframes)) or "none"
         raise ValueError(f"keyframe is {name!r}; the scene has {known}.")

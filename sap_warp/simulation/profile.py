@@ -9,6 +9,7 @@ from typing import Any
 
 import warp as wp
 
+from ..kernels.capture import capturing
 from .run import Run
 from .shards import Shard
 from .simulation import Simulation
@@ -74,9 +75,10 @@ def record_stages(shard: Shard, dt: float) -> tuple[Any, list[tuple[str, Any]], 
 
     counts, shard.counts = shard.counts, False
     try:
-        with _replaced(shard, recording):
-            run.take(run.groups[0], False)
-        return record(lambda: run.begin(run.groups[0]))[0], graphs, record(run.finish)[0]
+        with capturing():
+            with _replaced(shard, recording):
+                run.take(run.groups[0], False)
+            return record(lambda: run.begin(run.groups[0]))[0], graphs, record(run.finish)[0]
     finally:
         shard.counts = counts
 

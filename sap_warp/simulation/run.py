@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import warp as wp
 
+from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ BUNDLE_STEPS = 16
 BUNDLE_WORLDS = 16
 """... if there are at most so many worlds. Starting a graph takes about a microsecond, a tenth of a step of a small
 world."""
+PASS_STEPS, PASS_WORLD_STEPS = 64, 1 << 16
+"""A pass, between two moments at which all worlds are at the same step, is the larger of so many steps and steps times
+worlds, and not longer than detection allows: what an interruption can cost."""
 
 
 class _Group(NamedTuple):
@@ -53,6 +57,10 @@ class Run:
         self.groups = self._make_groups()
         self._graphs: list[_Graphs] = []
         self._last: Any = None
+        passes = 1024 if self._ranges is None else self._ranges.passes
+        self._most = min(max(PASS_STEPS, PASS_WORLD_STEPS // shard.world_count), passes + 1)
+        self.stopped = False
+        """Set by another thread to end a replay soon, in the middle of a pass; see `settle`."""
 
     @property
     def ranges(self) -> int:
@@ -70,18 +78,18 @@ class Run:
     def capture(self) -> None:
         """Record the graphs."""
         few = self._shard.world_count <= BUNDLE_WORLDS
-        for group in self.groups:
-            begin = self._record(partial(self.begin, group))
-            first, further = (self._record(partial(self.take, group, is_first)) for is_first in (True, False))
-            bundle = self._record(partial(self._take_bundle, group)) if few else None
-            self._graphs.append(_Graphs(begin, first, further, bundle))
-        self._last = self._record(self.finish)
+        with self._shard.pipeline.newton_pipeline.own_code():
+            for group in self.groups:
+                begin = self._record(partial(self.begin, group))
+                first, further = (self._record(partial(self.take, group, is_first)) for is_first in (True, False))
+                bundle = self._record(partial(self._take_bundle, group)) if few else None
+                self._graphs.append(_Graphs(begin, first, further, bundle))
+            self._last = self._record(self.finish)
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps; does not wait for the device."""
-        most = steps if self._ranges is None else self._ranges.passes + 1
-        while steps > 0:
-            together = min(steps, most)
+        while steps > 0 and not self.stopped:
+            together = min(steps, self._most)
             self._replay(together)
             steps -= together
 
@@ -93,13 +101,39 @@ class Run:
             if further >= 0:
                 launch(graphs.first)
             if graphs.bundle is not None:
-                while further >= BUNDLE_STEPS:
+                while further >= BUNDLE_STEPS and not self.stopped:
                     launch(graphs.bundle)
                     further -= BUNDLE_STEPS
-            while further > 0:
+            while further > 0 and not self.stopped:
                 launch(graphs.further)
                 further -= 1
-        launch(self._last)
+        if not self.stopped:
+            launch(self._last)
+
+    @launches
+    def settle(self, start: int, steps: int) -> int:
+        """After a replay of ``steps`` steps from step ``start`` on was interrupted, go back to the last complete pass.
+
+        The first world of the shard is ahead of all others during a pass and counts its steps. Joint coordinates of
+        the state are those of the pass's beginning until its last step; bodies are placed again.
+
+        Returns:
+            How many of the steps are complete.
+
+        Raises:
+            RuntimeError: The joints of the state have changed within the pass, as with fp64 around a solver in fp32.
+        """
+        shard, boundary = self._shard, self._shard.solver.boundary
+        self.stopped = False
+        taken = int(boundary.frame.numpy()[0]) - start
+        complete = taken if taken == steps else taken // self._most * self._most
+        if complete != taken:
+            if not boundary.continues(shard.state):
+                raise RuntimeError("The state was written in the middle of a pass.")
+            boundary.place(shard.state, shard.control, shard.solver.all_worlds)
+            boundary.frame.fill_(start + complete)
+            boundary.time.assign(boundary.time.numpy() - (taken - complete) * shard.dt)
+        return complete
 
     def _make_groups(self) -> list[_Group]:
         shard, found = self._shard, self._ranges
@@ -121,7 +155,9 @@ class Run:
         return [_Group((worlds,), finder(i)) for i, worlds in enumerate(shard.solver.ranges)]
 
     def begin(self, group: _Group) -> None:
-        """Read the state."""
+        """Read the state, and before all others the model's arrays by shape."""
+        if group is self.groups[0] and self._shard.share is not None:
+            self._shard.share.pull()
         for worlds in group.ranges:
             self._steps.begin(self._shard.state, worlds)
 

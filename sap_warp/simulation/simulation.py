@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-import math
-import numbers
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import newton
 import numpy as np
 import warp as wp
 
 from ..advice import advise
+from ..kernels.cache import with_kernels
+from ..kernels.capture import launches
 from ..kernels.types import normalize_precision
-from ..model import SapControl, SapModel, SapState, check_time_step
+from ..model import (
+    SapControl,
+    SapModel,
+    SapState,
+    check_bool,
+    check_count,
+    check_flags,
+    check_time_step,
+)
 from ..notes import Note, show_notes
 from ..scene_files import find_scene_file
-from ..solver import SolverSAP, SolveStatus
+from ..solver import SolverSAP
 from .compile import compile_ahead
+from .health import FAILED_FROM, CapacityOptions, Health
 from .keyframes import find_keyframe, set_inputs
 from .memory import count_bytes
-from .shards import Shard, Team, plan_shares, slice_buffers
-from .split import WorldShare
+from .schedule import ControlSequence, Schedule
+from .shards import Shard, Team, copy_control, copy_state, make_shards
+from .split import model_arrays, world_starts
 from .statistics import StepStatistics
-from .views import WorldView, world_starts
-
-_TIME_SLACK = 1.0e-6
-"""Fraction of a step or sample by which a time that is a product of steps may miss a sample's beginning."""
-
-
-class ControlSequence(Protocol):
-    """Inputs that change with time and are held in between, such as a recorded motion."""
-
-    dt: float
-    """Time for which a sample is held [s]."""
-
-    def write(self, control: SapControl, time: float) -> None:
-        """Set the inputs of all worlds for the steps that start at ``time`` [s]."""
-
-
-@dataclass(eq=False)
-class _Callback:
-    function: Callable[[Simulation], None]
-    every: int
+from .views import WorldView, as_mask
 
 
 class Simulation:
@@ -56,8 +46,8 @@ class Simulation:
         ::
 
             sim = Simulation.from_scene("humanoid", num_worlds=64, threads=2)
-            q = sim.joint_q.numpy()  # (64, 28), shows every later step
-            sim.step(200)
+            sim.step(400)
+            q = sim.joint_q.numpy()  # (64, 28); on the CPU it shows every later step, too
             sim.reset(world_mask=q[:, 2] < 0.3)
 
     Steps are replayed from captured graphs that hold collision and solver. The state is advanced in place, so views
@@ -104,6 +94,7 @@ class Simulation:
         control: SapControl | None = None,
         control_sequence: ControlSequence | None = None,
         statistics: bool = True,
+        strict: bool = False,
         pipeline_options: Mapping[str, Any] | None = None,
         name: str = "",
         notes: bool = True,
@@ -119,10 +110,14 @@ class Simulation:
                 ``max_rigid_contact`` times the number of worlds. With several threads each has its share.
             precision: Of the state, ``"fp32"`` or ``"fp64"``.
             threads: Shares of the worlds that run beside each other on the CPU. The results do not depend on it.
-            state: Where to start; None is the model's initial state. It is copied.
+            state: Where to start; None is the model's initial state. It is copied. Bodies that are not where the
+                joints say, here or in the model, are placed.
             control: Inputs to start with; None takes the model's. It is copied.
             control_sequence: Writes the inputs at its own pace.
             statistics: Whether steps are counted, which costs one small kernel.
+            strict: Whether a result that cannot be right is an error instead of a warning, once for each kind: worlds
+                that could not take a step, contacts that found no place (for these ``strict_capacity`` is enough). It
+                is raised after the step on the CPU, on CUDA when something is read.
             pipeline_options: Further options of `SapCollisionPipeline`, for example ``broad_phase``.
             name: Shown by `repr` and in reports.
             notes: Whether to look for what is probably not meant, and print it.
@@ -130,43 +125,49 @@ class Simulation:
 
         Raises:
             ThreadsError: The worlds cannot be split over so many threads.
-            ValueError: An option has no valid value.
+            ValueError: An option has no valid value, or memory is too small for so many contacts.
         """
         self.sap_model = model if isinstance(model, SapModel) else SapModel(model)
+        if not isinstance(name, str):
+            raise TypeError(f"name is {name!r}; it must be a string.")
         self.name = name
         self._dt = check_time_step(dt)
         self.precision = normalize_precision(precision, "precision")
-        self.threads = _check_count("threads", threads, 1)
+        self.threads = check_count("threads", threads, 1)
+        if rigid_contact_max is not None:
+            rigid_contact_max = check_count("rigid_contact_max", rigid_contact_max, 1)
+        if not isinstance(pipeline_options or {}, Mapping):
+            raise TypeError(f"pipeline_options is {pipeline_options!r}; it must be a mapping of option to value.")
         if max_rigid_contact is not None:
             solver_options["max_rigid_contact"] = max_rigid_contact
         self.preset: str = solver_options.get("contact_preset_variant", "approx32")
         """What the solver's options started from."""
-        self.state = self._make_state(state)
-        self.control = self._make_control(control)
-        self._sequence = control_sequence
-        self._sample_written: int | None = None
+        self.state = copy_state(self.sap_model, self.precision, state)
+        self.control = copy_control(self.sap_model, control)
+        self._schedule = Schedule(control_sequence)
         self._starts = world_starts(self.model)
-        plan = plan_shares(self.model, self.threads)
-        options = (solver_options, pipeline_options or {}, rigid_contact_max, statistics)
-        if len(plan) == 1:
-            self.shards: tuple[Shard, ...] = (self._make_whole(*options),)
-        else:
-            self.shards = tuple(self._make_shard(bounds, *options) for bounds in plan)
+        self._arrays = model_arrays(self.model)
+        counted, strict = check_bool("statistics", statistics), check_bool("strict", strict)
+        whole = (self.sap_model, self.state, self.control, self._starts)
+        options = (solver_options, pipeline_options or {}, rigid_contact_max, counted)
+        self.shards: tuple[Shard, ...] = with_kernels(partial(make_shards, whole, self.threads, options))
         self._team = Team(self.shards)
-        self.statistics = StepStatistics([shard.counter for shard in self.shards])
+        strict_capacity = any((given or {}).get("strict_capacity") for given in (solver_options, pipeline_options))
+        capacity = CapacityOptions(rigid_contact_max=rigid_contact_max, strict=bool(strict_capacity))
+        self._health = Health(self.shards, strict, capacity)
+        self.statistics = StepStatistics([shard.counter for shard in self.shards], self._health.look)
         """Iterations, contacts and truncation over all steps since construction or ``clear``."""
         self._steps = 0
-        self._callbacks: list[_Callback] = []
-        self._closed = False
+        self._ready = self._closed = False
         self._make_views()
-        self.notes: list[Note] = advise(self.model, solver_options) if notes else []
+        self.notes: list[Note] = advise(self.model, solver_options) if check_bool("notes", notes) else []
         """Advice about model or scene."""
         show_notes(self.notes)
 
     @classmethod
     def from_scene(
         cls,
-        scene: str | Path | Mapping[str, Any],
+        scene: str | os.PathLike[str] | Mapping[str, Any],
         *,
         num_worlds: int | None = None,
         device: Any = None,
@@ -176,6 +177,7 @@ class Simulation:
         precision: str = "fp32",
         max_rigid_contact: int | None = None,
         statistics: bool = True,
+        confine: bool | None = None,
         **solver_options: Any,
     ) -> Simulation:
         """Build a scene and make it ready to run.
@@ -186,10 +188,11 @@ class Simulation:
             device: Warp device; None is Warp's default.
             dt: Time step [s]; None takes the scene's.
             threads: See the constructor.
-            strict: Whether features of a scene file that are not supported are an error.
+            strict: Whether features of a scene file that are not supported are an error; and see the constructor.
             precision: See the constructor.
             max_rigid_contact: Contacts that one world can hold; None takes the scene's.
             statistics: See the constructor.
+            confine: Whether files outside of the folder of the scene are refused; see `load_sap_scene`.
             **solver_options: Win over the scene's own.
 
         Raises:
@@ -198,11 +201,13 @@ class Simulation:
         """
         from ..scene.loader import load_scene
 
-        source = find_scene_file(str(scene)) if isinstance(scene, (str, Path)) else scene
-        ahead = partial(compile_ahead, device=device, **solver_options)
-        loaded = load_scene(source, device=device, num_worlds=num_worlds, strict=strict, when_built=ahead)
+        source = find_scene_file(scene) if isinstance(scene, (str, os.PathLike)) else scene
+        options: dict[str, Any] = {"device": device, "num_worlds": num_worlds, "strict": check_bool("strict", strict)}
+        options |= {"confine": confine, "when_built": partial(compile_ahead, device=device, **solver_options)}
+        loaded = with_kernels(partial(load_scene, source, **options))
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
-        return cls.from_loaded(loaded, dt=dt, max_rigid_contact=max_rigid_contact, **common, **solver_options)
+        common |= {"strict": strict, "max_rigid_contact": max_rigid_contact}
+        return cls.from_loaded(loaded, dt=dt, **common, **solver_options)
 
     @classmethod
     def from_loaded(
@@ -215,6 +220,10 @@ class Simulation:
         **options: Any,
     ) -> Simulation:
         """Make a scene that was loaded before ready to run; see `from_scene` for the options, which win."""
+        from ..scene import SapLoadedScene
+
+        if not isinstance(loaded, SapLoadedScene):
+            raise TypeError(f"loaded is a {type(loaded).__name__}; expected what load_sap_scene returns.")
         own: dict[str, Any] = {
             "max_rigid_contact": loaded.max_rigid_contact,
             **(loaded.solver_options or {}),
@@ -231,6 +240,8 @@ class Simulation:
         )
         sim.notes = list(loaded.notes)  # which know their places
         show_notes(sim.notes if notes else ())
+        if max_rigid_contact is None and loaded.max_rigid_contact:
+            sim._health.capacity.name = "simulation.max_rigid_contact"
         sim.keyframes = loaded.keyframes
         return sim
 
@@ -290,9 +301,11 @@ class Simulation:
 
     @dt.setter
     def dt(self, value: float) -> None:
-        self._time0, self._steps0 = self.time, self._steps
-        self._dt = check_time_step(value)
-        self._forget_graphs()
+        value = check_time_step(value)
+        with self._team.lock:
+            self._time0, self._steps0 = self.time, self._steps
+            self._dt = value
+            self._forget_graphs()
 
     _time0, _steps0 = 0.0, 0
 
@@ -308,29 +321,63 @@ class Simulation:
 
     def prepare(self) -> None:
         """Compile what is not in the kernel cache and capture the graphs; a step does it when it is needed."""
-        if self._closed:
-            raise RuntimeError("The simulation is closed.")
-        for shard in self.shards:  # one after another: capturing and compiling are not made for threads
-            if shard.run is None:
-                shard.capture(self._dt)
+        with self._team.lock:
+            if self._closed:
+                raise RuntimeError("The simulation is closed.")
+            if self._team.torn:
+                raise RuntimeError(
+                    "An interruption left the worlds at different steps. Call reset() to start all of them again."
+                )
+            for shard in self.shards:
+                if shard.run is None:
+                    with_kernels(partial(shard.capture, self._dt))
+            self._ready = True
 
     def step(self, n: int = 1) -> None:
         """Advance all worlds by ``n`` steps; on CUDA this does not wait for the device.
 
         Callbacks run between steps. A world that diverges keeps its last good state and leaves the others alone; see
-        `status`.
+        `status`. An exception that comes in between, Ctrl-C for example, leaves all worlds at the same step, some steps
+        back, and `step_count` says which.
+
+        Raises:
+            RuntimeError: It was called by a callback, or the simulation is closed.
         """
         if type(n) is not int or n < 0:
-            _check_count("n", n, 0)
-        self.prepare()
-        end = self._steps + n
-        while self._steps < end:
-            self._write_sequence()
-            chunk = self._steps_to_next_event(end)
-            self._team.run(lambda shard, chunk=chunk: shard.run.replay(chunk))  # type: ignore[misc]
-            self._steps += chunk
-            if self._callbacks:
-                self._run_callbacks()
+            n = check_count("n", n, 0)
+        with self._team.lock:
+            if self._team.busy:
+                raise RuntimeError("step() was called by a callback of step().")
+            try:
+                self._team.busy = True
+                while True:
+                    if not self._ready:
+                        self.prepare()
+                    if n <= 0:
+                        break
+                    n -= self._advance(n)
+            finally:
+                self._team.busy = False
+        self._health.after_step()
+
+    def _advance(self, most: int) -> int:
+        """Take steps up to the next event, and let it happen; returns how many."""
+        schedule, start = self._schedule, self._steps
+        count = schedule.begin(self, most) if schedule.active else most
+        try:
+            self._team.run(count)
+            self._steps = start + count
+        except BaseException as error:
+            self._ready = False
+            try:
+                self._steps = start + self._team.settle(start, count)
+                self._ready = True
+            except Exception as reason:
+                error.add_note(f"The worlds are at different steps; call reset() to start again. {reason}")
+            raise
+        if schedule.active:
+            schedule.call(self)
+        return count
 
     def synchronize(self) -> None:
         """Wait until all steps are done."""
@@ -339,17 +386,13 @@ class Simulation:
     def add_callback(self, function: Callable[[Simulation], None], every: int = 1) -> Callable[[], None]:
         """Call ``function(sim)`` whenever `step_count` is a multiple of ``every``, after the step.
 
+        It may change views, ``dt`` and the model, reset worlds, add and take away callbacks; what it raises ends
+        `step`. It may not call `step`.
+
         Returns:
             A function that takes the callback away again.
         """
-        callback = _Callback(function, _check_count("every", every, 1))
-        self._callbacks.append(callback)
-
-        def remove() -> None:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
-        return remove
+        return self._schedule.add(function, every)
 
     # Change.
 
@@ -367,57 +410,76 @@ class Simulation:
             keyframe: One of the `keyframes`, for what is not given, and for targets and inputs of actuators.
 
         Raises:
-            ValueError: There is no such keyframe.
+            TypeError: An argument is of the wrong kind.
+            ValueError: There is no such keyframe, or an array has another shape.
         """
         key = None if keyframe is None else find_keyframe(self, keyframe)
+        if world_mask is None:  # with a mask on CUDA nobody waits
+            self._health.look()
+        with self._team.lock:
+            self._reset(None if world_mask is None else self._as_mask(world_mask), joint_q, joint_qd, key)
+
+    @launches
+    def _reset(self, mask: wp.array | None, joint_q: Any, joint_qd: Any, key: Any) -> None:
+        for shard in self.shards:
+            part = None if mask is None else self._part_of_mask(mask, shard)
+            shard.solver.reset(shard.state, part, control=shard.control)
         if key is not None:
             joint_q = key.joint_q if joint_q is None else joint_q
             joint_qd = key.joint_qd if joint_qd is None else joint_qd
-        mask = None if world_mask is None else self._as_mask(world_mask)
-        for shard in self.shards:
-            shard.solver.reset(shard.state, None if mask is None else self._part_of_mask(mask, shard))
         if joint_q is not None or joint_qd is not None:
-            chosen = self._as_mask(np.ones(self.world_count, bool)) if mask is None else mask
+            chosen = self._all_worlds() if mask is None else mask
             self._place(chosen, joint_q, joint_qd)
             if key is not None:
                 set_inputs(self, chosen, key)
         if mask is None:
             self._steps = self._steps0 = 0
-            self._time0 = 0.0
-            self._sample_written = None
+            self._time0, self._team.torn = 0.0, False
+            self._schedule.restart()
 
     def update_bodies(self, world_mask: Any = None) -> None:
         """Make body poses and twists follow joint positions and velocities that were changed through the views."""
-        given = np.ones(self.world_count, bool) if world_mask is None else world_mask
-        self._update_bodies(self._as_mask(given))
+        with self._team.lock:
+            self._update_bodies(self._all_worlds() if world_mask is None else self._as_mask(world_mask))
 
     def clear_forces(self) -> None:
         """Set the external wrenches to zero."""
         self.state.clear_forces()
 
-    def notify_model_changed(self, flags: Any = newton.ModelFlags.ALL) -> None:
-        """Take over masses, inertias, joint frames, axes or (with several shards) shape data changed in the model.
+    def notify_model_changed(self, flags: newton.ModelFlags | int = newton.ModelFlags.ALL) -> None:
+        """Take over masses, inertias, joint frames or axes changed in the model, and arrays replaced by others.
 
-        Gravity, gains, limits, armature, damping and joint friction are read afresh by every step and need no call.
-        With one shard that is also true of shape materials.
+        Gravity, gains, limits, armature, damping, joint friction and shape materials are read afresh by every call of
+        `step` and need no call as long as they are written in place.
+
+        Raises:
+            ValueError: An array was replaced by one of another shape, dtype or device.
+            UnsupportedModelError: The change leads to a model that the solver does not simulate.
         """
-        for shard in self.shards:
-            if shard.share is not None:
-                shard.share.refresh()
-            shard.solver.notify_model_changed(flags)
-        self._forget_graphs()
+        check_flags(flags)
+        for name, kind in model_arrays(self.model).items():
+            if kind != self._arrays.get(name, kind):
+                raise ValueError(f"model.{name} was replaced: it is {kind}, and was {self._arrays[name]}.")
+        with self._team.lock:
+            for shard in self.shards:
+                if shard.share is not None:
+                    shard.share.refresh()
+                shard.solver.notify_model_changed(flags)
+            self._forget_graphs()
+            self.gravity = WorldView("gravity", self.model.gravity, self._starts["world"], self._health.look)
 
     # Outcome.
 
     @property
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world in the last step."""
-        return np.concatenate([shard.solver.status for shard in self.shards])
+        self._health.look()
+        return np.concatenate([shard.solver.world_status.numpy() for shard in self.shards])
 
     @property
     def diverged(self) -> np.ndarray:
         """Which worlds could not take the last step and kept their state, shape (worlds,)."""
-        return np.isin(self.status, [SolveStatus.DIVERGED, SolveStatus.FREE_MOTION_FAILED])
+        return self.status >= FAILED_FROM
 
     @property
     def iterations(self) -> np.ndarray:
@@ -427,6 +489,7 @@ class Simulation:
     @property
     def contact_counts(self) -> np.ndarray:
         """Contacts of each world in the last step."""
+        self._health.look()
         return np.concatenate([shard.solver.contact_jacobian.contact_count.numpy() for shard in self.shards])
 
     def base_heights(self) -> np.ndarray:
@@ -437,7 +500,7 @@ class Simulation:
 
     def close(self) -> None:
         """Stop the threads; the views stay readable. Nothing happens the second time."""
-        self._closed = True
+        self._closed, self._ready = True, False
         self._team.close()
 
     def __enter__(self) -> Simulation:
@@ -459,65 +522,23 @@ class Simulation:
 
     # Construction.
 
-    def _make_state(self, given: SapState | None) -> SapState:
-        state = self.sap_model.state(self.precision)
-        if given is not None:
-            if given.joint_qd_order != "public" or given.body_f_order != "public":
-                raise ValueError("The state to start from is in sap order; Simulation takes public order.")
-            state.assign(given)
-        return state
-
-    def _make_control(self, given: SapControl | None) -> SapControl:
-        control = self.sap_model.control()
-        if given is not None:
-            if given.joint_f_order != "public":
-                raise ValueError("The control to start with is in sap order; Simulation takes public order.")
-            for field in fields(given):
-                values = getattr(given, field.name)
-                if isinstance(values, wp.array):
-                    wp.copy(getattr(control, field.name), values)
-        return control
-
-    def _make_shard(
-        self,
-        bounds: tuple[int, int],
-        solver_options: Mapping[str, Any],
-        pipeline_options: Mapping[str, Any],
-        rigid_contact_max: int | None,
-        count: bool,
-    ) -> Shard:
-        first, last = bounds
-        share = WorldShare(self.model, first, last)
-        capacity = rigid_contact_max
-        if capacity is not None:
-            capacity = math.ceil(capacity * (last - first) / int(self.model.world_count))
-        coords, dofs, bodies = (
-            slice(int(starts[first]), int(starts[last]))
-            for starts in (self._starts["coord"], self._starts["dof"], self._starts["body"])
-        )
-        of_state = {"joint_q": coords, "joint_qd": dofs, "body_q": bodies, "body_qd": bodies, "body_f": bodies}
-        of_control = {"joint_f": dofs, "joint_target_pos": coords, "joint_target_vel": dofs, "joint_act": dofs}
-        state, control = slice_buffers(self.state, of_state), slice_buffers(self.control, of_control)
-        model = SapModel(share.model)
-        return Shard(share, model, state, control, solver_options, pipeline_options, capacity, count)
-
-    def _make_whole(self, *options: Any) -> Shard:
-        return Shard(None, self.sap_model, self.state, self.control, *options)
-
     def _make_views(self) -> None:
         state: Any = self.state
         control: Any = self.control
-        coord, dof, body = self._starts["coord"], self._starts["dof"], self._starts["body"]
-        self.joint_q = WorldView("joint_q", state.joint_q, coord)
-        self.joint_qd = WorldView("joint_qd", state.joint_qd, dof)
-        self.body_q = WorldView("body_q", state.body_q, body)
-        self.body_qd = WorldView("body_qd", state.body_qd, body)
-        self.body_f = WorldView("body_f", state.body_f, body)
-        self.joint_f = WorldView("joint_f", control.joint_f, dof)
-        self.joint_target_q = WorldView("joint_target_q", control.joint_target_pos, coord)
-        self.joint_target_qd = WorldView("joint_target_qd", control.joint_target_vel, dof)
-        self.joint_act = WorldView("joint_act", control.joint_act, dof)
-        self.gravity = WorldView("gravity", self.model.gravity, np.arange(self.world_count + 1))
+        sources = {
+            "joint_q": (state.joint_q, "coord"),
+            "joint_qd": (state.joint_qd, "dof"),
+            "body_q": (state.body_q, "body"),
+            "body_qd": (state.body_qd, "body"),
+            "body_f": (state.body_f, "body"),
+            "joint_f": (control.joint_f, "dof"),
+            "joint_target_q": (control.joint_target_pos, "coord"),
+            "joint_target_qd": (control.joint_target_vel, "dof"),
+            "joint_act": (control.joint_act, "dof"),
+            "gravity": (self.model.gravity, "world"),
+        }
+        for name, (array, kind) in sources.items():
+            setattr(self, name, WorldView(name, array, self._starts[kind], self._health.look))
 
     # Details.
 
@@ -530,52 +551,15 @@ class Simulation:
         return getattr(self.shards[0], name)
 
     def _forget_graphs(self) -> None:
+        self._ready = False
         for shard in self.shards:
             shard.run = None
 
-    def _run_callbacks(self) -> None:
-        for callback in list(self._callbacks):
-            if self._steps % callback.every == 0:
-                callback.function(self)
-
-    def _steps_to_next_event(self, end: int) -> int:
-        if not self._callbacks and self._sequence is None:
-            return end - self._steps
-        periods = [callback.every for callback in self._callbacks]
-        counts = [end - self._steps, *(period - self._steps % period for period in periods)]
-        if self._sequence is not None:
-            next_sample = (self._sample_index(self._sequence.dt) + 1) * self._sequence.dt
-            counts.append(max(1, math.ceil((next_sample - self.time) / self._dt - _TIME_SLACK)))
-        return min(counts)
-
-    def _sample_index(self, sample_dt: float) -> int:
-        """Sample of the sequence that is in force at the step that begins now."""
-        return math.floor(self.time / sample_dt + _TIME_SLACK)
-
-    def _write_sequence(self) -> None:
-        """Let the sequence set the inputs when a new sample begins; in between they are the user's to change."""
-        if self._sequence is None:
-            return
-        index = self._sample_index(self._sequence.dt)
-        if index != self._sample_written:
-            self._sequence.write(self.control, self.time)
-            self._sample_written = index
-
     def _as_mask(self, given: Any) -> wp.array:
-        """Warp booleans of shape (worlds,)."""
-        worlds = self.world_count
-        if isinstance(given, wp.array):
-            if given.dtype is not wp.bool:
-                raise TypeError("world_mask must be an array of booleans.")
-            if given.shape not in ((worlds,), (worlds + 1,)):
-                raise ValueError(f"world_mask has shape {given.shape}; expected ({worlds},).")
-            return given[:worlds]
-        values = np.asarray(given)
-        if values.dtype != bool:
-            raise TypeError("world_mask must be an array of booleans.")
-        if values.shape != (worlds,):
-            raise ValueError(f"world_mask has shape {values.shape}; expected ({worlds},).")
-        return wp.array(values, dtype=wp.bool, device=self.device)
+        return as_mask(given, self.world_count, self.device)
+
+    def _all_worlds(self) -> wp.array:
+        return self._as_mask(np.ones(self.world_count, bool))
 
     def _part_of_mask(self, mask: wp.array, shard: Shard) -> wp.array:
         return mask if shard.share is None else mask[shard.share.first : shard.share.last]
@@ -587,14 +571,9 @@ class Simulation:
                 view.assign(values, mask)
         self._update_bodies(mask)
 
+    @launches
     def _update_bodies(self, mask: wp.array) -> None:
         """Forward kinematics of chosen worlds."""
         for shard in self.shards:
             solver = shard.solver
             solver.boundary.place(shard.state, shard.control, solver.all_worlds, self._part_of_mask(mask, shard))
-
-
-def _check_count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
-    return int(value)

@@ -3,13 +3,14 @@
 Newton cannot cut a finished model, but it says of each of its arrays which kind of entity the rows belong to and which
 kind the values point at. That is enough: rows of the chosen worlds are kept, indices are counted from the new start.
 Arrays by joint, dof, coordinate and body are slices of the whole model's memory, so a change of a gain or an armature
-there is seen here. Shapes of no world (the ground) belong to every share, which is why arrays by shape are copied; see
-`WorldShare.refresh`.
+there is seen here. So are arrays by shape if the shapes of a share lie together; but those of no world (the ground)
+belong to every share. Else what steps read is copied whenever steps begin, see `WorldShare.pull`.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import newton
@@ -17,9 +18,17 @@ import numpy as np
 import warp as wp
 
 from ..collision.newton_compat import cut_private_members
+from ..kernels.capture import launches
+from .kernels import copy_rows
 
 _F = newton.Model.AttributeFrequency
 _EQUALITY = "mujoco:equality_constraint"
+
+
+_MATERIAL = ("shape_material_ke", "shape_material_kd", "shape_material_mu", "sap:shape_material_tau")
+_GEOMETRY = ("shape_margin", "shape_gap", "shape_transform", "shape_scale", "shape_collision_radius", "shape_flags")
+_LIVE = (*_MATERIAL, *_GEOMETRY)
+"""Arrays by shape that steps read, so that what is written there acts in the next one."""
 
 
 class ThreadsError(ValueError):
@@ -55,27 +64,62 @@ class WorldShare:
         self._range.update(_custom_ranges(whole, first, last))
         world = whole.shape_world.numpy()
         self._shapes = np.flatnonzero((world < 0) | ((world >= first) & (world < last)))
-        self._copied: list[tuple[wp.array, wp.array]] = []
+        starts = np.flatnonzero(np.diff(self._shapes, prepend=-2) != 1)
+        # what lies together: from, to, how many
+        self._runs = np.stack([self._shapes[starts], starts, np.diff(starts, append=len(self._shapes))], axis=1)
+        self._taken: dict[str, Any] = {}
+        self._copies: dict[str, wp.array] = {}
         self.model: newton.Model = self._cut()
         """The share; worlds are numbered from 0."""
+        self._copy = self._plan_copy()
+
+    @launches
+    def pull(self) -> None:
+        """Copy the arrays by shape, which may have been written since. Part of the graph that begins steps."""
+        if self._copies:
+            device = self._whole.device
+            wp.launch(copy_rows, dim=len(self._copies), inputs=self._copy, device=device, record_tape=False)
 
     def refresh(self) -> None:
-        """Take over arrays by shape from the whole model, whose memory is not shared."""
-        for source, target in self._copied:
-            target.assign(source.numpy()[self._shapes])
+        """Take over arrays of the whole model that were replaced by others."""
+        self._take(self.model)
+        self._copy = self._plan_copy()
+        self.pull()
+
+    def _plan_copy(self) -> list[wp.array]:
+        """Runs of shapes, and addresses and bytes per row of the arrays."""
+        sources = [self._taken[name] for name in self._copies]
+        tables = [[array.ptr for array in arrays] for arrays in (sources, self._copies.values())]
+        sizes = [wp.types.type_size_in_bytes(array.dtype) for array in sources]
+        device = self._whole.device
+        return [
+            wp.array(self._runs, dtype=wp.vec3i, device=device),
+            *(wp.array(table, dtype=wp.uint64, device=device) for table in tables),
+            wp.array(sizes, dtype=wp.int32, device=device),
+        ]
+
+    def _take(self, part: Any) -> None:
+        """Cut all arrays of the whole model that were not cut before."""
+        whole = self._whole
+        for name, spec, value in model_attributes(whole):
+            if self._taken.get(name) is value:
+                continue
+            self._taken[name] = value
+            if name in self._copies:
+                continue
+            cut = self._cut_attribute(value, spec)
+            if cut is not value:
+                namespace, _, attribute = name.rpartition(":")
+                setattr(_own_namespace(part, whole, namespace), attribute, cut)
+                if name in _LIVE and len(self._runs) > 1:
+                    self._copies[name] = cut
+        # the entry behind the local worlds is the gravity of global entities
+        part.gravity = whole.gravity[self.first : self.last + 1]
 
     def _cut(self) -> newton.Model:
         whole, device = self._whole, self._whole.device
         part: Any = copy.copy(whole)
-        for name, spec in whole.attribute_specs.items():
-            namespace, _, attribute = name.rpartition(":")
-            owner = getattr(whole, namespace, None) if namespace else whole
-            value = None if spec.deprecated else getattr(owner, attribute, None)
-            if value is None:
-                continue
-            cut = self._cut_attribute(value, spec)
-            if cut is not value:
-                setattr(_own_namespace(part, whole, namespace), attribute, cut)
+        self._take(part)
         for kind, name in _COUNTS.items():
             setattr(part, name, len(self._range[kind]))
         part.constraint_mimic_count = len(self._range[_F.CONSTRAINT_MIMIC])
@@ -86,8 +130,6 @@ class WorldShare:
         self._cut_equality_targets(part)
         part.shape_count = len(self._shapes)
         part.world_count = self.last - self.first
-        # the entry behind the local worlds is the gravity of global entities
-        part.gravity = whole.gravity[self.first : self.last + 1]
         pairs = whole.shape_contact_pairs
         if pairs is not None:
             kept = self._cut_pairs(pairs.numpy().reshape(-1, 2))
@@ -144,12 +186,12 @@ class WorldShare:
             return [value[i] for i in self._shapes] if value else value
         if not isinstance(value, wp.array) or len(value) <= self._shapes[-1]:
             return value
+        if references is None and len(self._runs) == 1:
+            return value[int(self._shapes[0]) : int(self._shapes[-1]) + 1]
         rows = value.numpy()[self._shapes]
         if references is not None:
             return self._rebase(rows, references, value)
-        target = wp.array(rows, dtype=value.dtype, device=value.device)
-        self._copied.append((value, target))
-        return target
+        return wp.array(rows, dtype=value.dtype, device=value.device)
 
     def _rebase(self, values: np.ndarray, references: Any, like: wp.array) -> wp.array:
         """Indices counted from this share's first entity; -1 stays."""
@@ -186,6 +228,36 @@ class WorldShare:
         }
 
 
+def world_starts(model: newton.Model) -> dict[str, np.ndarray]:
+    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
+    if (model.body_world.numpy() < 0).all():
+        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count, "world": 1}
+        return {name: np.array([0, count]) for name, count in counts.items()}
+    last = int(model.world_count) + 1
+    arrays = {
+        "coord": model.joint_coord_world_start,
+        "dof": model.joint_dof_world_start,
+        "body": model.body_world_start,
+    }
+    return {name: array.numpy()[:last].copy() for name, array in arrays.items()} | {"world": np.arange(last)}
+
+
+def model_attributes(model: newton.Model) -> Iterator[tuple[str, Any, Any]]:
+    """Name (with its namespace), specification and value of everything that Newton knows about a model."""
+    for name, spec in model.attribute_specs.items():
+        namespace, _, attribute = name.rpartition(":")
+        owner = getattr(model, namespace, None) if namespace else model
+        value = None if spec.deprecated else getattr(owner, attribute, None)
+        if value is not None:
+            yield name, spec, value
+
+
+def model_arrays(model: newton.Model) -> dict[str, tuple[Any, ...]]:
+    """Shape, dtype and device of the model's arrays: those that replace them must be of the same kind."""
+    arrays = {name: value for name, _, value in model_attributes(model) if isinstance(value, wp.array)}
+    return {name: (a.shape, a.dtype, a.device) for name, a in (arrays | {"gravity": model.gravity}).items()}
+
+
 def _custom_ranges(model: newton.Model, first: int, last: int) -> dict[Any, range]:
     """Rows of what Newton has no world starts for: mimic constraints, MuJoCo's actuators and equality constraints.
 
@@ -193,14 +265,12 @@ def _custom_ranges(model: newton.Model, first: int, last: int) -> dict[Any, rang
         ThreadsError: Rows of one world do not lie together, or belong to no world.
     """
     ranges: dict[Any, range] = {_F.CONSTRAINT_MIMIC: range(0)}
-    for name, spec in model.attribute_specs.items():
+    for name, spec, array in model_attributes(model):
         if spec.references != _F.WORLD or (
             not isinstance(spec.frequency, str) and spec.frequency != _F.CONSTRAINT_MIMIC
         ):
             continue
-        namespace, _, attribute = name.rpartition(":")
-        array = getattr(getattr(model, namespace, None) if namespace else model, attribute, None)
-        worlds = np.zeros(0, np.int32) if array is None else array.numpy()
+        worlds = array.numpy()
         if len(worlds) and (worlds.min() < 0 or (np.diff(worlds) < 0).any()):
             raise ThreadsError(f"{name} is not sorted by world, so the worlds cannot be shared out; use one thread.")
         start, stop = np.searchsorted(worlds, (first, last))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..kernels.launch import WorldRange
 from ..solver import SolverSAP
 from .kernels import ITERATION_BINS, TRIAL_BINS, record_step
 
-WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED = range(4)
+WORLD_STEPS, CONTACTS, TRUNCATED, NOT_CONVERGED, FAILED, UNSTABLE = range(6)
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class StepCounter:
         """World-steps by Newton iterations; the last bin takes all above."""
         self.trials = wp.zeros(TRIAL_BINS, dtype=wp.int64, device=device)
         """World-steps by line search trials."""
-        self.totals = wp.zeros(4, dtype=wp.int64, device=device)
-        """World-steps, contacts, truncated contacts, world-steps that did not converge."""
+        self.totals = wp.zeros(6, dtype=wp.int64, device=device)
+        """World-steps, contacts, truncated contacts, world-steps that did not converge, could not be taken, or were
+        unstable."""
         self.maxima = wp.zeros(2, dtype=wp.int32, device=device)
         """Most iterations and most trials."""
 
@@ -70,13 +71,18 @@ class StepCounter:
 class StepStatistics:
     """The counters of all shards together. Reading waits for the device."""
 
-    def __init__(self, counters: Sequence[StepCounter]):
-        """Sum over ``counters``."""
-        self._counters = counters
+    def __init__(self, counters: Sequence[StepCounter], on_read: Callable[[], None]):
+        """Sum over ``counters``; ``on_read`` is called before they are read."""
+        self._all, self._on_read = counters, on_read
+
+    @property
+    def _counters(self) -> Sequence[StepCounter]:
+        self._on_read()
+        return self._all
 
     def clear(self) -> None:
         """Start again from zero."""
-        for counter in self._counters:
+        for counter in self._all:
             counter.clear()
 
     @property
@@ -110,6 +116,16 @@ class StepStatistics:
         """Evaluations of the cost along Newton directions, per world and step."""
         histogram = np.sum([counter.trials.numpy() for counter in self._counters], axis=0)
         return _summarize(histogram, self._largest(1))
+
+    @property
+    def failed(self) -> int:
+        """World-steps that could not be taken: the world kept its state."""
+        return self._total(FAILED)
+
+    @property
+    def unstable(self) -> int:
+        """World-steps in which most of the kinetic energy was the time step's own error."""
+        return self._total(UNSTABLE)
 
     def _total(self, which: int) -> int:
         return int(sum(int(counter.totals.numpy()[which]) for counter in self._counters))

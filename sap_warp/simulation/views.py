@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
-import newton
 import numpy as np
 import warp as wp
 
+from ..kernels.capture import launches
 from .kernels import assign_worlds
 
 
@@ -22,15 +24,16 @@ class WorldView:
     use it after every step. On CUDA `numpy` has to copy; `torch` and DLPack do not.
     """
 
-    def __init__(self, name: str, array: wp.array, starts: np.ndarray):
+    def __init__(self, name: str, array: wp.array, starts: np.ndarray, on_read: Callable[[], None] = lambda: None):
         """View ``array``.
 
         Args:
             name: For messages.
             array: Flat, one entry per coordinate, dof, body or world.
             starts: First entry of each world, and behind the last one, shape (worlds + 1,).
+            on_read: Called when the host reads values.
         """
-        self.name = name
+        self.name, self._on_read = name, on_read
         self.array: wp.array = array[int(starts[0]) : int(starts[-1])]
         """All worlds one after another, on the device."""
         self.offsets: np.ndarray = np.asarray(starts - starts[0])
@@ -69,14 +72,18 @@ class WorldView:
         Raises:
             HeterogeneousWorldsError: Worlds have different sizes.
         """
-        return _as_numpy(self.warp())
+        return self._read(self.warp())
 
     def flat(self) -> np.ndarray:
         """NumPy array of all worlds one after another; the same rules as for `numpy`."""
-        return _as_numpy(self.array)
+        return self._read(self.array)
 
     def world(self, index: int) -> np.ndarray:
         """NumPy array of one world; the same rules as for `numpy`."""
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise TypeError(f"index is {index!r}; it must be the number of a world.") from None
         if not -self.world_count <= index < self.world_count:
             raise IndexError(f"There is no world {index}: there are {self.world_count}.")
         index %= self.world_count
@@ -91,14 +98,16 @@ class WorldView:
         """
         return wp.to_torch(self.warp(), requires_grad=False)
 
-    def assign(self, values: Any, world_mask: wp.array | None = None) -> None:
+    def assign(self, values: Any, world_mask: Any = None) -> None:
         """Copy ``values`` into the array: of its flat shape, of its shape by world, or one world's for all of them.
 
         Args:
             values: NumPy, Warp or nested lists.
-            world_mask: Which worlds, Warp booleans of shape (worlds,); None is all of them.
+            world_mask: Which worlds, booleans of shape (worlds,); None is all of them.
         """
         given = values.numpy() if isinstance(values, wp.array) else np.asarray(values)
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"{self.name} takes an array of numbers; got {given.dtype} of shape {given.shape}.")
         target = self.array.numpy()
         rows = target.reshape(self.warp().numpy().shape) if self.is_uniform else target
         if given.shape in (target.shape, rows.shape):
@@ -111,11 +120,22 @@ class WorldView:
             raise ValueError(f"{self.name} takes an array of shape {wanted}; got {given.shape}.")
         if world_mask is None:
             self.array.assign(full.astype(target.dtype))
-            return
-        source = wp.array(full.astype(target.dtype), dtype=self.array.dtype, device=self.array.device)
-        start = wp.array(self.offsets.astype(np.int32), dtype=wp.int32, device=self.array.device)
-        inputs = [world_mask, start, source, self.array]
-        wp.launch(assign_worlds, dim=self.world_count, inputs=inputs, device=self.array.device)
+        else:
+            self._assign_worlds(full.astype(target.dtype), as_mask(world_mask, self.world_count, self.array.device))
+
+    @launches
+    def _assign_worlds(self, values: np.ndarray, mask: wp.array) -> None:
+        device = self.array.device
+        source = wp.array(values, dtype=self.array.dtype, device=device)
+        start = wp.array(self.offsets.astype(np.int32), dtype=wp.int32, device=device)
+        wp.launch(assign_worlds, dim=self.world_count, inputs=[mask, start, source, self.array], device=device)
+
+    def _read(self, array: wp.array) -> np.ndarray:
+        values = array.numpy()
+        if not array.device.is_cpu:
+            values.flags.writeable = False
+        self._on_read()
+        return values
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.warp().__dlpack__(**options)
@@ -133,22 +153,19 @@ class WorldView:
         return f"<WorldView {self.name}: {shape} {kind} on {self.array.device}>"
 
 
-def _as_numpy(array: wp.array) -> np.ndarray:
-    values = array.numpy()
-    if not array.device.is_cpu:
-        values.flags.writeable = False
-    return values
+def as_mask(given: Any, worlds: int, device: Any) -> wp.array:
+    """Warp booleans of shape (worlds,).
 
-
-def world_starts(model: newton.Model) -> dict[str, np.ndarray]:
-    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
-    if (model.body_world.numpy() < 0).all():
-        counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count}
-        return {name: np.array([0, count]) for name, count in counts.items()}
-    last = int(model.world_count) + 1
-    arrays = {
-        "coord": model.joint_coord_world_start,
-        "dof": model.joint_dof_world_start,
-        "body": model.body_world_start,
-    }
-    return {name: array.numpy()[:last].copy() for name, array in arrays.items()}
+    Raises:
+        TypeError: ``given`` has no booleans.
+        ValueError: It has another shape.
+    """
+    values = given if isinstance(given, wp.array) else np.asarray(given)
+    if values.dtype not in (wp.bool, np.dtype(bool)):
+        raise TypeError("world_mask must be an array of booleans.")
+    newton_has_one_more = isinstance(values, wp.array) and values.shape == (worlds + 1,)  # for what is in no world
+    if values.shape != (worlds,) and not newton_has_one_more:
+        raise ValueError(f"world_mask has shape {values.shape}; expected ({worlds},).")
+    if isinstance(values, wp.array):
+        return values[:worlds]
+    return wp.array(values, dtype=wp.bool, device=device)

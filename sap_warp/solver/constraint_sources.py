@@ -11,14 +11,13 @@ import numpy as np
 from newton.solvers import SolverMuJoCo
 
 from . import constraint_data as kinds
-from .initial_poses import body_poses
+from .initial_poses import body_poses, inverse, multiply, rotate
 from .topology import tree_joints
 
 EQUALITY = "mujoco:equality_constraint"
 _CONVERTED = (1, 2)
 """``equality_constraint_target_kind`` of rows that stand beside a loop joint or a mimic constraint made from them."""
 _BASIS = np.eye(3)
-_CONJUGATE = np.array([-1.0, -1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def _equality_rows(model: newton.Model) -> Iterator[Row]:
         common: dict[str, Any] = {"enabled": enabled, "a": a, "b": b}
         if table["type"][i] == kind.CONNECT:
             # the anchor belongs to body 1; body 2 keeps the point that meets it in the reference pose
-            met = _point_in(poses[b], _point_of(poses[a], anchor[:3]))
+            met, _ = _relative(poses[b], poses[a], anchor[:3])
             yield from _frame_rows(
                 np.zeros((0, 3)), _BASIS, X_a=anchor, X_b=np.concatenate([met, anchor[3:]]), **common
             )
@@ -172,9 +171,7 @@ def _equality_rows(model: newton.Model) -> Iterator[Row]:
             turns = np.zeros((0, 3)) if table["torquescale"][i] != 0.0 else _BASIS
             relative = table["relpose"][i].astype(float)
             if not relative[3:].any():  # MuJoCo's way to say "as in the reference pose"
-                there = np.concatenate([_point_of(poses[b], anchor[:3]), poses[b][3:]])
-                back = poses[a][3:] * _CONJUGATE
-                relative = np.concatenate([_point_in(poses[a], there[:3]), _product(back, there[3:])])
+                relative = np.concatenate(_relative(poses[a], poses[b], anchor[:3]))
             yield from _frame_rows(np.zeros((0, 3)), turns, X_a=relative, X_b=anchor, **common)
 
 
@@ -190,18 +187,7 @@ def _reference_poses(model: newton.Model) -> np.ndarray:
     return np.concatenate([body_poses(model, q), [[0.0, 0, 0, 0, 0, 0, 1]]])
 
 
-def _rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    t = 2.0 * np.cross(q[:3], v)
-    return v + q[3] * t + np.cross(q[:3], t)
-
-
-def _point_of(X: np.ndarray, p: np.ndarray) -> np.ndarray:
-    return X[:3] + _rotate(X[3:], p)
-
-
-def _point_in(X: np.ndarray, p: np.ndarray) -> np.ndarray:
-    return _rotate(X[3:] * _CONJUGATE, p - X[:3])
-
-
-def _product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    return np.concatenate([p[3] * q[:3] + q[3] * p[:3] + np.cross(p[:3], q[:3]), [p[3] * q[3] - p[:3] @ q[:3]]])
+def _relative(X: np.ndarray, Y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The point p of frame Y, and Y's rotation, as frame X sees them."""
+    back = inverse(X[3:])
+    return rotate(back, Y[:3] + rotate(Y[3:], p) - X[:3]), multiply(back, Y[3:])

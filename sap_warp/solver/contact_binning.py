@@ -28,6 +28,7 @@ class Bins:
     found: wp.array(dtype=wp.int32)  # how many there are, by world
     slot: wp.array(dtype=wp.int32)  # which of them were kept, ``capacity`` entries for each world
     gap: wp.array(dtype=wp.float64)  # phi0 of those [m], in worlds that have too many
+    lost: wp.array(dtype=wp.int64)  # contacts that did not fit into the flat buffer: over all steps, most in one
 
 
 @functools.cache
@@ -94,6 +95,10 @@ def make_bin_kernel(state: Types):
         capacity = bins.capacity
         i_end = wp.min(c.count[0], contact_max)
         i = int(wp.tid())
+        if i == 0 and c.count[0] > contact_max:
+            lost = wp.int64(c.count[0] - contact_max)
+            bins.lost[0] += lost
+            bins.lost[1] = wp.max(bins.lost[1], lost)
         while i < i_end:
             world = wp.max(c.shape_owner[c.shape0[i] + 1].world, c.shape_owner[c.shape1[i] + 1].world)
             if world >= 0:

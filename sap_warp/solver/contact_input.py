@@ -5,6 +5,11 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+CARRIED = wp.constant(1)
+"""A kinematic root carries the body."""
+MASSLESS = wp.constant(2)
+"""The body has no mass of its own."""
+
 
 @wp.struct
 class ShapeOwner:
@@ -14,7 +19,7 @@ class ShapeOwner:
     moving: int  # the same, but -1 if it cannot move
     root: int  # root of the body's tree
     world: int  # of a body that can move, else -1
-    carried: int  # 1 if a kinematic root carries the body
+    special: int  # CARRIED, MASSLESS
 
 
 @wp.struct
@@ -78,7 +83,7 @@ class DofInput:
 
 
 def shape_owners(model: Any, layout: Any) -> wp.array:
-    """The table of `ContactInput.shape_owner`; shapes never change their body."""
+    """The table of `ContactInput.shape_owner`; shapes never change their body, but bodies their mass."""
     record: Any = ShapeOwner
     body = np.append(-1, model.shape_body.numpy())
     found = body >= 0
@@ -92,5 +97,6 @@ def shape_owners(model: Any, layout: Any) -> wp.array:
     table["moving"][found] = np.where(moves, b, -1)
     table["root"][found] = root
     table["world"][found] = np.where(moves, layout.body_world.numpy()[b], -1)
-    table["carried"][found] = layout.body_prescribed.numpy()[root]
+    massless = ~(model.body_mass.numpy()[body[found]] > 0.0)
+    table["special"][found] = CARRIED * layout.body_prescribed.numpy()[root] + MASSLESS * massless
     return wp.array(table, dtype=ShapeOwner, device=model.device)

@@ -32,6 +32,7 @@ from .motion_data import make_motion_data
 from .motors import Motors
 from .terms.contact import ContactLaw, contact_law
 from .terms.dof import make_dof_terms
+from .topology import carriers
 
 
 @functools.cache
@@ -57,6 +58,8 @@ def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types
         terms: Terms
         contact_count: wp.array(dtype=wp.int32)
         truncated: wp.array(dtype=wp.int32)
+        lost: wp.array(dtype=wp.int64)  # the same over all steps
+        most_lost: wp.array(dtype=wp.int32)  # and the most in one step
 
     return ContactStage
 
@@ -200,6 +203,9 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             stage[0].rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
             stage[0].contact_count[world] = kept
             stage[0].truncated[world] = found - kept
+            if found > kept:
+                stage[0].lost[world] += wp.int64(found - kept)
+                stage[0].most_lost[world] = wp.max(stage[0].most_lost[world], found - kept)
         barrier()
         if kept > 0:
             end = world * stage[0].rows.capacity + stage[0].rows.count[world]
@@ -256,10 +262,17 @@ class SapContactJacobian:
         """Contacts of each world in the last step."""
         self.truncated_count = wp.zeros(worlds, dtype=wp.int32, device=device)
         """Contacts of each world that found no place in the last step."""
+        self.lost = wp.zeros(worlds, dtype=wp.int64, device=device)
+        """The same over all steps since the last report, see `dropped_contacts`."""
+        self.most_lost = wp.zeros(worlds, dtype=wp.int32, device=device)
+        """Most of them in one step."""
+        self.lost_in_buffer = wp.zeros(2, dtype=wp.int64, device=device)
+        """Contacts that did not fit into the collision pipeline's buffer since then: all, and most in one step."""
         bins: Any = Bins()
         bins.capacity, bins.layout = options.max_rigid_contact, layout
         bins.found = wp.zeros(worlds, dtype=wp.int32, device=device)
         bins.slot = wp.zeros(worlds * options.max_rigid_contact, dtype=wp.int32, device=device)
+        bins.lost = self.lost_in_buffer
         bins.gap = wp.zeros(bins.slot.shape[0] if device.is_cpu else 0, dtype=wp.float64, device=device)
         self._bins = StructArgument(bins, device)
         self._law = contact_law(options)
@@ -272,6 +285,7 @@ class SapContactJacobian:
         self._stage: StructArgument | None = None
         self.kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
         self._shape_owner = shape_owners(model, layout)
+        self._carrier = wp.zeros(sizes.body_count, dtype=wp.int32, device=device)
         self._empty = newton.Contacts(0, 0, device=device)
         self._source = self._contact_input(self._empty)
         self.refresh(parameters)
@@ -308,10 +322,13 @@ class SapContactJacobian:
         """Read masses, inertias, motors and Newton's joint arrays again, after the links have been packed anew."""
         self._parameters, self._stage = parameters, None
         self.motors.refresh()
+        wp.copy(self._shape_owner, shape_owners(self.model, self.layout))
+        carrier = np.append(carriers(self.model.newton_model), -1)[self.layout.body_newton.numpy()]
+        self._carrier.assign(np.append(self.layout.newton_body.numpy(), -1)[carrier].astype(np.int32))
         wp.launch(
             self._pack_mobility,
             dim=self.sizes.body_count,
-            inputs=[self._links],
+            inputs=[self._links, self._carrier],
             outputs=[self._mobility],
             device=self.model.device,
         )
@@ -322,13 +339,14 @@ class SapContactJacobian:
             return 0
         return max(0, int(self._last_count.numpy()[0]) - self._last_capacity)
 
-    def overflow_by_world(self) -> np.ndarray:
-        """How that overflow is spread over worlds, as far as the writer of the buffer knows; else empty."""
-        return np.zeros(0, dtype=np.int32) if self._last_dropped is None else self._last_dropped.numpy()
+    @property
+    def buffer_size(self) -> int:
+        """Contacts that the buffer of the last step could hold."""
+        return self._last_capacity
 
-    def buffer_need(self) -> int:
-        """Contacts that the collision pipeline found in the last step, whether or not its buffer could hold them."""
-        return 0 if self._last_count is None else int(self._last_count.numpy()[0])
+    def overflow_by_world(self) -> np.ndarray:
+        """How the last overflow was spread over worlds, as far as the writer of the buffer knows; else empty."""
+        return np.zeros(0, dtype=np.int32) if self._last_dropped is None else self._last_dropped.numpy()
 
     def dense(self, world: int = 0) -> np.ndarray:
         """Contact Jacobian of one world for inspection, shape [rows, 3, dofs].
@@ -391,6 +409,7 @@ class SapContactJacobian:
         stage.found, stage.slot, stage.slots = bins.found, bins.slot, bins.capacity
         stage.ordered = int(self.model.device.is_cpu)  # where one thread does the binning
         stage.contact_count, stage.truncated = self.contact_count, self.truncated_count
+        stage.lost, stage.most_lost = self.lost, self.most_lost
         return StructArgument(stage, self.model.device)
 
     def _dof_input(self, control: Any, ctrl: wp.array | None) -> wp.array:

@@ -15,7 +15,7 @@ from ..kernels.contact_gap import contact_gap
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .contact_data import make_contact_data
-from .contact_input import ContactInput, ShapeOwner
+from .contact_input import CARRIED, MASSLESS, ContactInput, ShapeOwner
 from .contact_weight import BODY_INERTIA, DELASSUS, make_delassus, make_mobility
 from .layout import Layout
 from .motion_data import make_motion_data
@@ -131,7 +131,7 @@ def make_contact_rows(
     def prescribed_velocity(d: wp.ref[Motion], side: wp.ref[ShapeOwner], reference: int, x: vec3) -> vec3:
         """Velocity that a kinematic root gives the point x of a body, x measured as in `side_points`."""
         v = vec3()
-        if side.carried != 0:
+        if (side.special & CARRIED) != 0:
             arm = x + to_solve(to_pose(d.origin[reference] - d.origin[side.root]))
             v = to_solve(d.Vv[side.root]) + wp.cross(to_solve(d.Vw[side.root]), arm)
         return v
@@ -158,10 +158,10 @@ def make_contact_rows(
     ) -> int:
         """Bodies and materials of a lane's share of the rows ``begin`` to ``end - 1``.
 
-        vhat is the decay rate then, and R_n the compliance. The result is not 0 if a kinematic body takes part, whose
-        velocity `refine_contact` knows.
+        vhat is the decay rate then, and R_n the compliance. The result is not 0 if a body takes part whose prescribed
+        velocity or whose carrier `refine_contact` knows.
         """
-        carried = int(0)
+        special = int(0)
         # contacts of the same two shapes come in a row and share all this
         last0 = int(-2)
         last1 = int(-2)
@@ -180,7 +180,7 @@ def make_contact_rows(
                 last1 = shape1
                 a = c.shape_owner[shape0 + 1].moving
                 b = c.shape_owner[shape1 + 1].moving
-                carried = carried | c.shape_owner[shape0 + 1].carried | c.shape_owner[shape1 + 1].carried
+                special = special | c.shape_owner[shape0 + 1].special | c.shape_owner[shape1 + 1].special
                 m = combine_materials(shape_material(c, law, shape0), shape_material(c, law, shape1))
                 mu = scalar(m.mu)
                 rate = scalar(decay_rate(m, h))
@@ -192,21 +192,20 @@ def make_contact_rows(
             out.vhat[row] = rate
             out.Rn[row] = soft
             row += wp.block_dim()
-        return carried
+        return special
 
     @wp.func
-    def in_body(d: wp.ref[Motion], b: int, r: vec3) -> weight.vec3:
-        """A point of a body relative to its origin, in its own axes."""
-        return wp.quat_rotate_inv(to_weight_quat(d.r[b]), to_weight(r) - to_weight(d.p[b]))
-
-    @wp.func
-    def side_mobility(
-        mobility: wp.array(dtype=Mobility), d: wp.ref[Motion], b: int, point: wp.vec3d, x: vec3
+    def carried_mobility(
+        layout: wp.ref[Layout], mobility: wp.array(dtype=Mobility), d: wp.ref[Motion], b: int, r: vec3
     ) -> wscalar:
-        """Share of body b in w at ``point`` of its frame, which is x about the tree's reference point."""
-        if mobility[b].carrier == b:
-            return body_mobility(mobility[b], to_weight(point))
-        return body_mobility(mobility[b], in_body(d, mobility[b].carrier, x))
+        """Share in w of body b, which may have no mass, at the point r about its tree's reference point."""
+        if b < 0:
+            return wscalar(0.0)
+        carrier = mobility[b].carrier
+        if carrier < 0:
+            return diagonal_weight(layout, d, b, -1, to_weight(r), to_weight(r))
+        arm = to_weight(r) - to_weight(d.p[carrier])
+        return body_mobility(mobility[b], wp.quat_rotate_inv(to_weight_quat(d.r[carrier]), arm))
 
     @wp.func
     def place_contacts(
@@ -236,15 +235,15 @@ def make_contact_rows(
             point0 = to_vec3d(c.point0[i])
             offset0 = to_vec3d(c.offset0[i])
             core0, x0 = side_points(d, side0, o_a, point0, offset0)
-            out.r_a[row] = to_solve(x0)
             if side0.moving >= 0:
-                w += side_mobility(mobility, d, side0.moving, point0 + offset0, to_solve(x0))
+                w += body_mobility(mobility[side0.moving], to_weight(point0 + offset0))
+            out.r_a[row] = to_solve(x0)
             point1 = to_vec3d(c.point1[i])
             offset1 = to_vec3d(c.offset1[i])
             core1, x1 = side_points(d, side1, o_b, point1, offset1)
-            out.r_b[row] = to_solve(x1)
             if side1.moving >= 0:
-                w += side_mobility(mobility, d, side1.moving, point1 + offset1, to_solve(x1))
+                w += body_mobility(mobility[side1.moving], to_weight(point1 + offset1))
+            out.r_b[row] = to_solve(x1)
             phi0 = contact_gap(n, core1 - core0, T(c.margin0[i]), T(c.margin1[i]))
             if o_a != o_b:
                 phi0 += wp.dot(n, to_pose(d.origin[o_b] - d.origin[o_a]))
@@ -252,32 +251,6 @@ def make_contact_rows(
             out.phi0[row] = scalar(phi0)
             store_regularization(law, out, row, scalar(w))
             row += wp.block_dim()
-
-    @wp.func
-    def special_weight(
-        layout: wp.ref[Layout],
-        mobility: wp.array(dtype=Mobility),
-        mode: int,
-        d: wp.ref[Motion],
-        out: wp.ref[Contacts],
-        row: int,
-        y: wp.array(dtype=weight.vec3),
-    ) -> wscalar:
-        """W of a row at the points where its velocities are taken, in any mode."""
-        a = out.body_a[row]
-        b = out.body_b[row]
-        r_a = out.r_a[row]
-        r_b = out.r_b[row]
-        if mode == DELASSUS:
-            return delassus_weight(layout, d, a, b, to_weight(r_a), to_weight(r_b), y)
-        if mode != BODY_INERTIA:
-            return diagonal_weight(layout, d, a, b, to_weight(r_a), to_weight(r_b))
-        w = wscalar(0.0)
-        if a >= 0:
-            w += body_mobility(mobility[a], in_body(d, mobility[a].carrier, r_a))
-        if b >= 0:
-            w += body_mobility(mobility[b], in_body(d, mobility[b].carrier, r_b))
-        return w
 
     @wp.func
     def refine_contact(
@@ -297,6 +270,12 @@ def make_contact_rows(
         side1 = c.shape_owner[c.shape1[i] + 1]
         o_a = reference_root(side0, side1)
         o_b = reference_root(side1, side0)
+        a = side0.moving
+        b = side1.moving
+        w = wscalar(out.weight[row])
+        if ((side0.special | side1.special) & MASSLESS) != 0:  # at the witnesses, whatever the velocity points
+            w = carried_mobility(layout, mobility, d, a, out.r_a[row])
+            w += carried_mobility(layout, mobility, d, b, out.r_b[row])
         if law.point_mode == MIDPOINT:
             k0 = shape_material(c, law, c.shape0[i]).k
             k1 = shape_material(c, law, c.shape1[i]).k
@@ -316,16 +295,16 @@ def make_contact_rows(
         out.mu[row] = scalar(m.mu)
         out.vhat[row] = scalar(decay_rate(m, h))
         out.Rn[row] = scalar(compliance(m, h))
-        if law.weight_mode != BODY_INERTIA or law.point_mode == MIDPOINT:
-            w = special_weight(layout, mobility, law.weight_mode, d, out, row, y)
-            store_regularization(law, out, row, scalar(w))
-            if wp.float64(w) < wp.float64(wp.static(IMMOBILE_WEIGHT)):
-                # Bodies that cannot move relative to each other here: J is round-off, and its square over a floored
-                # weight would be noise. In exact arithmetic such a contact does nothing, so it is kept apart.
-                out.vhat[row] = scalar(wp.static(NO_LIMIT))
-                out.mu[row] = scalar(0.0)
-        else:
-            store_regularization(law, out, row, out.weight[row])
+        if law.weight_mode == DELASSUS:
+            w = delassus_weight(layout, d, a, b, to_weight(out.r_a[row]), to_weight(out.r_b[row]), y)
+        elif law.weight_mode != BODY_INERTIA:
+            w = diagonal_weight(layout, d, a, b, to_weight(out.r_a[row]), to_weight(out.r_b[row]))
+        store_regularization(law, out, row, scalar(w))
+        if wp.float64(w) < wp.float64(wp.static(IMMOBILE_WEIGHT)):
+            # Bodies that cannot move relative to each other here: J is round-off, and its square over a floored
+            # weight would be noise. In exact arithmetic such a contact does nothing, so it is kept apart.
+            out.vhat[row] = scalar(wp.static(NO_LIMIT))
+            out.mu[row] = scalar(0.0)
 
     return SimpleNamespace(
         assign_contacts=assign_contacts, place_contacts=place_contacts, refine_contact=refine_contact

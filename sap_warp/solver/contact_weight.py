@@ -4,9 +4,10 @@
     diag_delassus   |W|_F / 3 with W = J diag(A)^-1 J^T
     delassus        |W|_F / 3 with W = J A^-1 J^T
 
-x is the arm of the point in body axes. The sum over c of (x x c)(x x c)^T is |x|^2 1 - x x^T, so a body's share is a
-quadratic form in x, whose coefficients are kept: 1/m + square . (x_i^2) - mixed . (x_2 x_3, x_3 x_1, x_1 x_2). A body
-without mass moves like what carries it: the first body above it that has mass.
+x is the arm of the witness in body axes, I the full tensor, which no choice of body axes changes. The sum over c of
+(x x c)(x x c)^T is |x|^2 1 - x x^T, so a body's share is a quadratic form in x, whose coefficients are kept:
+1/m + square . (x_i^2) - mixed . (x_2 x_3, x_3 x_1, x_1 x_2). A body without mass has the share of its carrier
+(`topology.carriers`), and the one of diag_delassus where nothing that has mass carries it.
 """
 
 import functools
@@ -34,7 +35,7 @@ def make_mobility(types: Types) -> SimpleNamespace:
 
     @wp.struct
     class Mobility:
-        carrier: int  # body whose mobility this is, in solver order; the body itself if it has mass
+        carrier: int  # body whose mobility this is, in solver order; -1 if there is none
         com: vec3  # centre of mass in the body frame [m]
         inv_mass: scalar
         square: vec3
@@ -52,15 +53,15 @@ def make_mobility(types: Types) -> SimpleNamespace:
         )
 
     @solver_kernel
-    def pack_mobility(links: wp.array(dtype=Link), mobility_out: wp.array(dtype=Mobility)):
-        b = int(wp.tid())
-        while not (links[b].mass > scalar(0.0)) and links[b].parent >= 0:
-            b = links[b].parent
+    def pack_mobility(
+        links: wp.array(dtype=Link), carrier: wp.array(dtype=wp.int32), mobility_out: wp.array(dtype=Mobility)
+    ):
         m = Mobility()
-        m.carrier = b
-        m.com = links[b].com
-        if links[b].mass > scalar(0.0):  # else nothing but armature moves, which has no mass in space
+        m.carrier = carrier[wp.tid()]
+        if m.carrier >= 0:
+            b = m.carrier
             W = links[b].inv_inertia / scalar(3.0)
+            m.com = links[b].com
             m.inv_mass = scalar(1.0) / links[b].mass
             m.square = vec3(W[1, 1] + W[2, 2], W[2, 2] + W[0, 0], W[0, 0] + W[1, 1])
             m.mixed = vec3(W[1, 2] + W[2, 1], W[2, 0] + W[0, 2], W[0, 1] + W[1, 0])

@@ -240,13 +240,34 @@ def make_dynamics(pose: Types, types: Types):
 @functools.cache
 def make_free_motion_kernel(pose: Types, types: Types):
     """The kernel of the stage: one block per world."""
-    Stage = make_motion_stage(pose, types)
+    Stage, Data = make_motion_stage(pose, types), make_motion_data(pose, types)
     dynamics = make_dynamics(pose, types)
     add_rows = make_add_rows(types, types).add_rows
     scalar = types.scalar
     to_vec3 = make_spatial(types).to_vec3
     flat_stage, flat_input = make_flat(Stage), make_flat(MotionInput)
     window = make_window(Stage, tuple((f"d.{name}", at) for name, at in SCRATCH))
+
+    @wp.func
+    def note_fall(layout: wp.ref[Layout], d: wp.ref[Data], world: int, gravity: types.vec3):
+        """How far the mass of a world has come down since the last step."""
+        moment = wp.vec4d()
+        top = layout.world_level[world]  # the roots; a world without bodies has no level
+        i = int(layout.level_start[top])
+        i_end = layout.level_start[wp.min(top + 1, layout.world_level[world + 1])]
+        while i < i_end:
+            b = layout.level_body[i]
+            m = wp.float64(d.composite[b][0])
+            for k in range(3):
+                moment[k] += wp.float64(d.composite[b][1 + k]) + m * d.origin[b][k]
+            moment[3] += m
+            i += 1
+        change = moment - d.moment[world]
+        d.moment[world] = moment
+        fall = wp.float64(0.0)
+        for k in range(3):
+            fall += wp.float64(gravity[k]) * change[k]
+        d.fall[world] = fall
 
     @solver_kernel
     def free_motion(
@@ -266,6 +287,8 @@ def make_free_motion_kernel(pose: Types, types: Types):
         h = scalar(dt)
         gravity = to_vec3(inputs.gravity[stage.layout.world_gravity[world]])
         dynamics(stage.layout, stage.links, stage.d, inputs, world, gravity, h)
+        if lane() == 0 and stage.d.watched[world] != 0:
+            note_fall(stage.layout, stage.d, world, gravity)
         rows = stage.layout.rows
         Sw = stage.d.Sw
         Sv = stage.d.Sv
@@ -352,6 +375,7 @@ class SapFreeMotion:
         solved = is_needed_by_all(options, sizes.distance_rows_max)
         counts = {"composite": scratch.body_count, "diagonal": scratch.dof_count}
         counts |= {"column_force": 6 * scratch.dof_count, **({} if solved else {"v_star": 0, "A_factor": 0})}
+        counts["applied"] = model.joint_dof_count
         self.data: Any = make_motion_data(self.pose_types, self.types)()
         allocate_arrays(self.data, entry_counts(sizes) | counts, sizes.body_count, model.device)
         self.data.shared, self.data.solved = scratch.shared, int(solved)
@@ -394,9 +418,9 @@ class SapFreeMotion:
         return self.to_newton_order(found.d.v_star)
 
     def to_newton_order(self, values: wp.array) -> Any:
-        """Values by dof in Newton's numbering, as a NumPy array."""
+        """Values by dof in Newton's numbering, as a NumPy array; 0 for dofs of joints that close loops."""
         source = values.numpy()
-        result = np.empty_like(source)
+        result = np.zeros(self.model.joint_dof_count, source.dtype)
         result[self.layout.dof_newton.numpy()] = source
         return result
 

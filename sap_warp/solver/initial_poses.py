@@ -5,6 +5,8 @@ The meaning of joint_q is Newton's, see `links` for the frames; `kinematics` has
 
 from __future__ import annotations
 
+from typing import Any
+
 import newton
 import numpy as np
 
@@ -12,6 +14,10 @@ from .topology import tree_joints
 
 _T = newton.JointType
 _FLOATING = (int(_T.FREE), int(_T.DISTANCE))
+
+
+ROUNDING = 1e-4
+"""By how much poses of the same coordinates may differ, relative to a metre or to their size."""
 
 
 def place_bodies(model: newton.Model) -> None:
@@ -25,6 +31,28 @@ def place_bodies(model: newton.Model) -> None:
     model.body_q.assign(body_poses(model, model.joint_q.numpy()))
 
 
+def place_unplaced(model: newton.Model, state: Any = None) -> None:
+    """Place the bodies of ``model``, or of a ``state`` of it, unless they are where the joints say, up to rounding."""
+    source = model if state is None else state
+    try:
+        poses = body_poses(model, source.joint_q.numpy())
+    except ValueError:  # in a ring; the solver says so
+        return
+    if _is_alike(poses, source.body_q.numpy().reshape(poses.shape)):
+        return
+    if state is None:
+        place_bodies(model)
+    else:
+        state.body_q.assign(poses)
+
+
+def _is_alike(wanted: np.ndarray, given: np.ndarray) -> bool:
+    facing = np.sign(np.sum(wanted[:, 3:] * given[:, 3:], axis=1, keepdims=True))  # r and -r turn alike
+    size = 1.0 + np.abs(wanted[:, :3]).max(axis=1, keepdims=True)
+    apart = np.concatenate([(wanted[:, :3] - given[:, :3]) / size, wanted[:, 3:] - facing * given[:, 3:]], axis=1)
+    return not (np.abs(apart) > ROUNDING).any()
+
+
 def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
     """Poses [m, quaternion xyzw] of all bodies in world frame at ``joint_q``, shape (bodies, 7), fp64."""
     joints = np.flatnonzero(tree_joints(model))
@@ -32,9 +60,9 @@ def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
     p, r = _joint_transforms(model, joints, joint_q.astype(np.float64))
     X_p = model.joint_X_p.numpy()[joints].astype(np.float64)
     X_c = model.joint_X_c.numpy()[joints].astype(np.float64)
-    r_c = _inverse(_unit(X_c[:, 3:]))
-    p, r = _compose(X_p[:, :3], _unit(X_p[:, 3:]), p, r)
-    p, r = _compose(p, r, -rotate(r_c, X_c[:, :3]), r_c)
+    r_c = inverse(_unit(X_c[:, 3:]))
+    p, r = compose(X_p[:, :3], _unit(X_p[:, 3:]), p, r)
+    p, r = compose(p, r, -rotate(r_c, X_c[:, :3]), r_c)
     poses = model.body_q.numpy().astype(np.float64)
     placed = np.zeros(model.body_count + 1, bool)
     placed[-1] = True  # the world, which is parent -1
@@ -46,7 +74,7 @@ def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
         moved = on >= 0
         p_P = np.where(moved[:, None], poses[on, :3], 0.0)
         r_P = np.where(moved[:, None], poses[on, 3:], [0.0, 0.0, 0.0, 1.0])
-        position, rotation = _compose(p_P, r_P, p[now], r[now])
+        position, rotation = compose(p_P, r_P, p[now], r[now])
         poses[child[now]] = np.concatenate([position, _unit(rotation)], axis=1)
         placed[child[now]] = True
         if not len(now):
@@ -76,26 +104,30 @@ def _joint_transforms(model: newton.Model, joints: np.ndarray, q: np.ndarray) ->
         turns = k >= linear[scalar, None]
         p[scalar] += np.where(turns, 0.0, unit * value)
         half = np.where(turns, 0.5 * value, 0.0)
-        r[scalar] = _multiply(r[scalar], np.concatenate([unit * np.sin(half), np.cos(half)], axis=1))
+        r[scalar] = multiply(r[scalar], np.concatenate([unit * np.sin(half), np.cos(half)], axis=1))
     return p, r
 
 
-def _compose(p1: np.ndarray, r1: np.ndarray, p2: np.ndarray, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return p1 + rotate(r1, p2), _multiply(r1, r2)
+def compose(p1: np.ndarray, r1: np.ndarray, p2: np.ndarray, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Position and rotation of one frame after another."""
+    return p1 + rotate(r1, p2), multiply(r1, r2)
 
 
 def rotate(r: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors turned by quaternions xyzw, row by row."""
-    t = 2.0 * np.cross(r[:, :3], v)
-    return v + r[:, 3:] * t + np.cross(r[:, :3], t)
+    """Vectors turned by quaternions xyzw."""
+    t = 2.0 * np.cross(r[..., :3], v)
+    return v + r[..., 3:] * t + np.cross(r[..., :3], t)
 
 
-def _multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    vector = a[:, 3:] * b[:, :3] + b[:, 3:] * a[:, :3] + np.cross(a[:, :3], b[:, :3])
-    return np.concatenate([vector, a[:, 3:] * b[:, 3:] - np.sum(a[:, :3] * b[:, :3], axis=1, keepdims=True)], axis=1)
+def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products of quaternions."""
+    u, v, w = a[..., :3], b[..., :3], a[..., 3:] * b[..., 3:]
+    vector = a[..., 3:] * v + b[..., 3:] * u + np.cross(u, v)
+    return np.concatenate([vector, w - np.sum(u * v, axis=-1, keepdims=True)], axis=-1)
 
 
-def _inverse(r: np.ndarray) -> np.ndarray:
+def inverse(r: np.ndarray) -> np.ndarray:
+    """Quaternions of the opposite rotations."""
     return r * [-1.0, -1.0, -1.0, 1.0]
 
 

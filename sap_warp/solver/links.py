@@ -139,7 +139,7 @@ def make_pack_kernel(types: Types):
             for j in range(3):
                 inertia[i, j] = scalar(I[i, j])
         link.inertia = inertia
-        link.inv_inertia = wp.inverse(inertia)
+        link.inv_inertia = mat33(wp.inverse(wp.mat33d(I)))  # the determinant of a small body is 0 in fp32
         links_out[b] = link
         i = int(0)
         while i < link.dof_count:

@@ -20,7 +20,7 @@ import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.packed_rows import make_cholesky
+from ..kernels.packed_rows import make_cholesky, make_multiply
 from ..kernels.structs import Scratch, StructArgument, WorldStarts, allocate_arrays, make_flat, make_window
 from ..kernels.types import TYPES, Types
 from .constraint_terms import make_constraint_terms
@@ -30,7 +30,8 @@ from .line_search import MONOTONE_DECAY, make_line_search
 from .objective import make_objective
 from .options import LINE_SEARCHES, POSITION_INTEGRATIONS
 from .solve_data import SCRATCH, NewtonOptions, make_problem
-from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+from .stability import STILL, make_stability
+from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED, UNSTABLE
 from .stiffness import SIZE as STIFFNESS_SIZE
 from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER, make_dof_terms
 
@@ -54,7 +55,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
     line_search = make_line_search(dynamics, types, linear, pose)
     Line, search = line_search.Line, line_search.search
-    cholesky = make_cholesky(linear)
+    has_excess_energy = make_stability(dynamics, types, linear, pose)
+    multiply, cholesky = make_multiply(dynamics, types), make_cholesky(linear)
     factor, solve = cholesky.factor, cholesky.solve
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     block_sum = make_block_sum(vec3)
@@ -220,11 +222,15 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     def move_freely(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
         """v* is the answer of a world without any term; returns its status."""
         status = int(0)
+        keep_velocity(p, s)
+        multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
         if p.motion.solved == 0:
             if find_v_star(p, s) < scalar(0.0):
                 status = FREE_MOTION_FAILED
         e = int(p.first + lane())
         while e < p.last:
+            s.A_v_star[e] = s.A_v_star[e] + scalar(p.motion.impulse[e])
+            s.p[e] = scalar(0.0)
             v = scalar(p.motion.v0[e])
             if p.motion.solved != 0:
                 v = scalar(p.motion.v_star[e])
@@ -319,21 +325,21 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         window(s, starts)
 
     @wp.func
-    def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
-        """The result in Newton's order; whether all of it is finite and within bounds."""
+    def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
+        """The result in Newton's order; returns the sum of all speeds first."""
         e = int(p.layout.world_prescribed[p.world] + lane())
         e_end = p.layout.world_prescribed[p.world + 1]
         while e < e_end:
             s.velocity[p.layout.dof_newton[e]] = p.motion.v0[e]
             e += wp.block_dim()
-        large = vec3()
+        speed = scalar(0.0)
         e = int(p.first + lane())
         while e < p.last:
-            s.velocity[p.layout.dof_newton[e]] = wp.float64(s.v[e])
-            if not (wp.abs(s.v[e]) <= scalar(wp.static(LARGEST_SPEED))):
-                large[0] += scalar(1.0)
+            v = s.v[e]
+            s.velocity[p.layout.dof_newton[e]] = wp.float64(v)
+            speed += wp.abs(v)
             e += wp.block_dim()
-        return block_sum(large, s.scratch, p.world)[0] == scalar(0.0)
+        return block_sum(vec3(speed, scalar(0.0), scalar(0.0)), s.scratch, p.world)
 
     @wp.func
     def keep_velocity(p: wp.ref[Problem], s: wp.ref[Data]):
@@ -346,9 +352,14 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
 
     @wp.func
     def store_outcome(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]):
-        is_sane = write_velocity(p, s)
-        if not is_sane and r.status < FREE_MOTION_FAILED:
+        speed = write_velocity(p, s)[0]
+        if not (speed <= scalar(wp.static(LARGEST_SPEED))) and r.status < FREE_MOTION_FAILED:
             r.status = DIVERGED
+        if speed > scalar(wp.static(STILL)) and r.status < FREE_MOTION_FAILED:
+            if has_excess_energy(p, s) and r.status == 0:
+                r.status = UNSTABLE
+        elif lane() == 0:
+            p.motion.watched[p.world] = 0
         if lane() == 0:
             s.status[p.world] = r.status
             s.iterations[p.world] = r.iterations
@@ -478,7 +489,7 @@ class SapContactSolve:
         counts = {name: entries[first] for name, first in SCRATCH}
         counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
         counts |= {"vc": rows, "slack": constraints.count, "dslack": constraints.count}
-        counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual"), sizes.world_count)
+        counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual", "energy"), sizes.world_count)
         return counts | {"scratch": sizes.world_count * lanes, "velocity": self.model.joint_dof_count}
 
     def solve(self, dt: float, worlds: WorldRange) -> None:

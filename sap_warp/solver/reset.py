@@ -10,7 +10,7 @@ from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache
 from ..kernels.types import FP32, FP64, TYPES, Types
-from ..model import SapState
+from ..model import SapControl, SapState, check_flags
 from .boundary import public_to_sap_velocity
 from .kinematics import is_floating, make_com_offset
 from .layout import Layout
@@ -40,13 +40,33 @@ def make_reset_data(state: Types):
         body_qd: wp.array(dtype=wp.spatial_vectorf)
         body_f: wp.array(dtype=wp.spatial_vectorf)
         status: wp.array(dtype=wp.int32)
+        iterations: wp.array(dtype=wp.int32)
+        line_iterations: wp.array(dtype=wp.int32)
+        residual: wp.array(dtype=wp.float64)
+        contact_count: wp.array(dtype=wp.int32)
+        truncated: wp.array(dtype=wp.int32)
+        # inputs that are to be healed, and the model's own
+        has_inputs: int
+        joint_f: wp.array(dtype=wp.float32)
+        joint_f_in: wp.array(dtype=wp.float32)
+        target_q: wp.array(dtype=wp.float32)
+        target_q_in: wp.array(dtype=wp.float32)
+        target_qd: wp.array(dtype=wp.float32)
+        target_qd_in: wp.array(dtype=wp.float32)
+        act: wp.array(dtype=wp.float32)
+        act_in: wp.array(dtype=wp.float32)
+        ctrl: wp.array(dtype=wp.float32)
+        actuator_world: wp.array(dtype=wp.int32)
 
     return ResetData
 
 
 @functools.cache
 def make_reset_kernel(state: Types):
-    """One thread per body and joint: pose, twist and force of the body, coordinates of the joint."""
+    """One thread per body, joint and actuator: pose, twist and force of the body, coordinates and inputs of the joint.
+
+    Values of the model are copied, not repaired: a world that was reset has the bits of a new one.
+    """
     Data = make_reset_data(state)
     scalar = state.scalar
     com_offset = make_com_offset(FP32)
@@ -59,6 +79,21 @@ def make_reset_kernel(state: Types):
         if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
             return False
         return mask[entry]
+
+    @wp.func
+    def heal(values: wp.array(dtype=wp.float32), i: int, initial: wp.float32):
+        """What is not finite returns to the model's value; nothing finite can be made of that either: zero."""
+        if not wp.isfinite(values[i]):
+            values[i] = wp.where(wp.isfinite(initial), initial, wp.float32(0.0))
+
+    @wp.func
+    def heal_joint(d: wp.ref[Data], joint: int):
+        for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
+            heal(d.target_q, i, d.target_q_in[i])
+        for i in range(d.p.joint_qd_start[joint], d.p.joint_qd_start[joint + 1]):
+            heal(d.joint_f, i, d.joint_f_in[i])
+            heal(d.target_qd, i, d.target_qd_in[i])
+            heal(d.act, i, d.act_in[i])
 
     @wp.func
     def reset_joint(d: wp.ref[Data], joint: int, flags: int):
@@ -83,15 +118,21 @@ def make_reset_kernel(state: Types):
         if (flags & RESET_Q) != 0:
             x = wp.transform_get_translation(d.body_q_in[body])
             r = wp.transform_get_rotation(d.body_q_in[body])
-            d.body_q[body] = state.transform(
-                state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])),
-                wp.normalize(state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))),
-            )
+            q = state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))
+            if wp.static(state is FP64):  # as `SapModel.state` does it, in this order
+                q = q / wp.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+            d.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
         if (flags & RESET_QD) != 0:
             d.body_qd[body] = d.body_qd_in[body]
         if (flags & RESET_F) != 0:
             d.body_f[body] = wp.spatial_vectorf()
-        d.status[d.layout.body_world[b]] = 0
+        world = d.layout.body_world[b]
+        d.status[world] = 0
+        d.iterations[world] = 0
+        d.line_iterations[world] = 0
+        d.residual[world] = wp.float64(0.0)
+        d.contact_count[world] = 0
+        d.truncated[world] = 0
 
     @solver_kernel
     def reset(
@@ -105,6 +146,12 @@ def make_reset_kernel(state: Types):
             child = data[0].layout.newton_body[data[0].p.joint_child[i]]
             if is_chosen(data[0].layout.body_mask[child], mask, masked):
                 reset_joint(data[0], i, flags)
+                if data[0].has_inputs != 0:
+                    heal_joint(data[0], i)
+        if i < data[0].ctrl.shape[0]:
+            world = data[0].actuator_world[i]
+            if masked == 0 or (world >= 0 and is_chosen(world, mask, masked)):
+                heal(data[0].ctrl, i, wp.float32(0.0))
 
     return reset
 
@@ -118,36 +165,52 @@ class SapReset:
         self._no_mask = wp.empty(0, dtype=wp.bool, device=solver.model.device)
         self._data = StructCache(solver.model.device)
 
-    def reset(self, state: SapState, world_mask: wp.array | None, flags: Any) -> None:
+    def reset(
+        self, state: SapState, world_mask: wp.array | None, flags: Any, control: SapControl | None = None
+    ) -> None:
         """See `SolverSAP.reset`."""
         solver, model = self._solver, self._solver.model
         _check_mask(world_mask, solver.sizes.world_count, model.device)
         bodies, joints = solver.sizes.body_count, model.joint_count
+        ctrl = self._ctrl(control)
         wp.launch(
             make_reset_kernel(TYPES[state.precision]),
-            dim=max(bodies, joints),
+            dim=max(bodies, joints, 0 if ctrl is None else len(ctrl)),
             inputs=[
-                self._argument(state),
+                self._argument(state, control, ctrl),
                 self._no_mask if world_mask is None else world_mask,
                 int(world_mask is not None),
-                int(RESET_Q | RESET_QD | RESET_F if flags is None else flags),
+                int(RESET_Q | RESET_QD | RESET_F) if flags is None else check_flags(flags, "newton.StateFlags"),
                 bodies,
                 joints,
             ],
             device=model.device,
         )
 
-    def _argument(self, state: SapState) -> wp.array:
-        model = self._solver.model
+    def _ctrl(self, control: SapControl | None) -> wp.array | None:
+        """The model's own inputs of MuJoCo's actuators, which a `SapControl` leaves in force."""
+        has_motors = control is not None and self._solver.contact_jacobian.motors.count
+        return self._solver.model.mujoco.ctrl if has_motors else None
+
+    def _argument(self, state: SapState, control: SapControl | None, ctrl: wp.array | None) -> wp.array:
+        solver, model = self._solver, self._solver.model
         names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
-        arrays = {name: getattr(state, name) for name in names} | {"status": self._solver.world_status}
+        arrays = {name: getattr(state, name) for name in names} | solver.outcome
         arrays |= {"q_in": model.joint_q, "qd_in": model.joint_qd}
         arrays |= {"body_q_in": model.body_q, "body_qd_in": model.body_qd}
+        if control is not None:
+            arrays |= {"joint_f": control.joint_f, "joint_f_in": model.joint_f}
+            arrays |= {"target_q": control.joint_target_pos, "target_q_in": model.joint_target_q}
+            arrays |= {"target_qd": control.joint_target_vel, "target_qd_in": model.joint_target_qd}
+            arrays |= {"act": control.joint_act, "act_in": model.joint_act}
+        if ctrl is not None:
+            arrays |= {"ctrl": ctrl, "actuator_world": model.mujoco.actuator_world}
 
         def make() -> Any:
             data: Any = make_reset_data(TYPES[state.precision])()
-            data.layout, data.p = self._solver.layout, self._solver.boundary.parameters
+            data.layout, data.p = solver.layout, solver.boundary.parameters
             data.public_velocity = int(state.joint_qd_order == "public")
+            data.has_inputs = int(control is not None)
             return data
 
         return self._data.get(arrays, make, state.joint_qd_order)

@@ -105,6 +105,7 @@ def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> S
         line_iterations: wp.array(dtype=wp.int32)
         residual: wp.array(dtype=wp.float64)
         velocity: wp.array(dtype=wp.float64)  # the minimizer, sap order, Newton's dofs
+        energy: wp.array(dtype=wp.vec3d)  # kinetic, work of impulses and applied forces, excess [J], see `stability`
 
     return SimpleNamespace(Problem=Problem, Data=Data, Motion=Motion, Contacts=Contacts, Terms=Terms)
 

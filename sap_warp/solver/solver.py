@@ -11,25 +11,29 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
+from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
+from ..kernels.room import WORLD_PLACE, check_room
 from ..kernels.types import TYPES
 from ..model import (
     SapControl,
     SapModel,
     SapState,
     check_array,
+    check_bool,
+    check_control,
+    check_flags,
+    check_state,
     check_time_step,
     register_tau,
-    sap_control_from_newton,
     sap_model_from_newton,
-    sap_state_from_newton,
 )
 from .acceleration import BodyAcceleration
 from .constraints import SapConstraints
 from .contact_binning import make_bin_kernel
 from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
-from .dropped_contacts import CapacityCheck
+from .dropped_contacts import DroppedContacts
 from .free_motion import SapFreeMotion
 from .layout import build_layout
 from .links import Links, joint_parameters
@@ -44,6 +48,8 @@ from .topology import kinematic_bodies
 
 CUDA_BLOCK_DIM = 64
 """Lanes that share a world on CUDA: two warps."""
+LONG_CHAIN = 40
+"""Dofs in a row, without armature or damping, whose free motion fp32 gets wrong by a tenth."""
 
 
 class SolverSAP(SolverBase):
@@ -79,7 +85,7 @@ class SolverSAP(SolverBase):
             contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``.
             block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
                 ``wp.config.enable_cpu_blocks``.
-            strict_capacity: Raise `ContactCapacityError` when a statistic is read after a step that dropped contacts,
+            strict_capacity: Raise `ContactCapacityError` when a statistic is read after steps that dropped contacts,
                 instead of warning once.
             collision_pipeline: A `newton.CollisionPipeline` that the solver runs itself, at the start of each step,
                 into ``solver.contacts``; `step` then takes None for contacts. Without one, the caller detects them.
@@ -89,12 +95,16 @@ class SolverSAP(SolverBase):
 
         Raises:
             UnsupportedModelError: The model has features that the solver does not simulate.
-            ValueError: An option has no valid value, or the model has no joint dofs.
+            ValueError: An option has no valid value, the model has no joint dofs, or memory is too small for so many
+                contacts.
             TypeError: An option does not exist.
         """
         self.sap_model = model if isinstance(model, SapModel) else sap_model_from_newton(model)
         self.options: SapOptions = expand_options(contact_preset_variant, **options)
         check_model(self.sap_model.newton_model)
+        if collision_pipeline is not None and not hasattr(collision_pipeline, "collide"):
+            kind = type(collision_pipeline).__name__
+            raise TypeError(f"collision_pipeline is a {kind}; expected a newton.CollisionPipeline or None.")
         super().__init__(
             self.sap_model.newton_model,
             collision_pipeline=collision_pipeline,
@@ -102,15 +112,18 @@ class SolverSAP(SolverBase):
             collision_frequency_type=collision_frequency_type,
         )
         self._block_dim = self._check_block_dim(block_dim)
-        self._strict_capacity = bool(strict_capacity)
+        self._strict_capacity = check_bool("strict_capacity", strict_capacity)
         self._warn_if_undamped()
         self._build()
+        self._warn_if_long()
 
     def _build(self) -> None:
         """Make the tables and stages for what the model contains now."""
         model, options, lanes = self.sap_model, self.options, self._block_dim
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model)
+        bytes_each = self.sizes.world_count * WORLD_PLACE
+        check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
         self.constraints = SapConstraints(model, self.layout, self.sizes, options)
         shared = (model, self.layout, self.sizes)
         parameters = joint_parameters(self.model)
@@ -119,16 +132,24 @@ class SolverSAP(SolverBase):
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
         self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints, lanes)
         self.boundary = SapBoundary(*shared, parameters, self.links, self.free_motion, self.contact_solve)
+        found = {
+            n: getattr(self.contact_solve.data, n) for n in ("status", "iterations", "line_iterations", "residual")
+        }
+        rows = self.contact_jacobian
+        self.outcome = found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
+        """What is known of each world's last step, on the device; zero after a reset."""
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
         self.ranges = split_worlds(self.sizes, lanes, self.model.device)
         """The worlds that a step takes at a time."""
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
         self._contact_forces = SapContactForces(model, self.contact_solve)
-        self._capacity = CapacityCheck(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
+        self.dropped = DroppedContacts(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
+        """Contacts that found no place since the last report."""
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
 
+    @launches
     def step(
         self,
         state_in: SapState | newton.State,
@@ -218,12 +239,14 @@ class SolverSAP(SolverBase):
             collision_frequency=collision_frequency, collision_frequency_type=collision_frequency_type
         )
 
+    @launches
     def compute_free_motion(self, state: Any, control: Any, dt: float) -> SapFreeMotion:
         """Run the first two stages alone: A and v* at ``state``, for inspection. No state changes."""
         self.boundary.begin(self._state(state, "state"), self._control(control), self.all_worlds)
         self.free_motion.compute(self.boundary, check_time_step(dt), self.all_worlds)
         return self.free_motion
 
+    @launches
     def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
         """Run the first three stages alone: contact rows and dof terms at ``state``, for inspection."""
         found = self._contacts(contacts)
@@ -233,6 +256,7 @@ class SolverSAP(SolverBase):
         self.contact_jacobian.compute(self.boundary, inputs, check_time_step(dt), self.all_worlds, ctrl)
         return self.contact_jacobian
 
+    @launches
     def contact_forces(self) -> ContactForces:
         """Contact forces of the last step, computed now: per contact, per body, and spatial as Newton defines them.
 
@@ -245,6 +269,10 @@ class SolverSAP(SolverBase):
         if self._last_contacts is None:
             raise RuntimeError("contact_forces() needs a step that was given contacts; call step() with them first.")
         return self._contact_forces.compute(self._last_contacts, self._last_dt, self.all_worlds)
+
+    def observables(self, kinds: Any, *, contacts: Any = None, requires_grad: bool | None = None) -> Any:
+        """Arrays that `step` fills, as Newton defines them; ``contacts`` are a pipeline's of ours or of Newton."""
+        return super().observables(kinds, contacts=self._contacts(contacts), requires_grad=requires_grad)
 
     def update_contacts(self, contacts: Any, state: Any = None) -> None:
         """Write the last step's forces into ``contacts``: ``rigid_contact_force`` (on shape 1) and, if made, ``force``.
@@ -261,11 +289,14 @@ class SolverSAP(SolverBase):
         if found.force is not None:
             wp.copy(found.force, forces.spatial_force)
 
+    @launches
     def reset(
         self,
         state: SapState | newton.State,
         world_mask: wp.array | None = None,
         flags: Any = None,
+        *,
+        control: SapControl | newton.Control | None = None,
     ) -> None:
         """Return worlds of ``state`` to the model's initial state, in place.
 
@@ -274,12 +305,15 @@ class SolverSAP(SolverBase):
             world_mask: Boolean array of shape (world_count + 1,), the last entry for global entities, as Newton
                 defines it, or of shape (world_count,). None resets all worlds and sets the clock to zero.
             flags: `newton.StateFlags` that select what is reset; None resets everything.
+            control: Inputs to look at: entries of these worlds that are not finite return to the model's values.
         """
-        self._reset.reset(self._state(state, "state"), world_mask, flags)
+        inputs = None if control is None else self._control(control)
+        self._reset.reset(self._state(state, "state"), world_mask, flags, inputs)
         if world_mask is None:
             self.boundary.time.zero_()
             self.boundary.frame.zero_()
 
+    @launches
     def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
         """Take over what has changed in the model.
 
@@ -291,7 +325,9 @@ class SolverSAP(SolverBase):
 
         Raises:
             UnsupportedModelError: The change leads to a model that the solver does not simulate.
+            TypeError: ``flags`` is no flag.
         """
+        check_flags(flags)
         check_model(self.model)
         if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.constraints.refresh():
             time, frame = self.boundary.time, self.boundary.frame
@@ -299,6 +335,7 @@ class SolverSAP(SolverBase):
             self.boundary.time, self.boundary.frame = time, frame
             return
         parameters = joint_parameters(self.model)
+        self.free_motion.data.watched.zero_()
         self.links.refresh()
         self.boundary.refresh(parameters)
         self.contact_jacobian.refresh(parameters)
@@ -330,7 +367,7 @@ class SolverSAP(SolverBase):
     @property
     def last_contact_count(self) -> int:
         """Contacts that took part, over all worlds."""
-        self._capacity.check()
+        self.dropped.check()
         return int(self.contact_jacobian.contact_count.numpy().sum())
 
     @property
@@ -340,7 +377,7 @@ class SolverSAP(SolverBase):
         The first time it is not zero there is a warning, or with ``strict_capacity`` an exception each time, that
         names the worlds and the number to set. Reading the other statistics does the same.
         """
-        return self._capacity.check()
+        return self.dropped.check()
 
     @property
     def last_solve_iterations(self) -> int:
@@ -354,8 +391,8 @@ class SolverSAP(SolverBase):
 
     @property
     def last_converged(self) -> bool:
-        """Whether every world met a stopping criterion."""
-        self._capacity.check()
+        """Whether every world met a stopping criterion, and none is unstable."""
+        self.dropped.check()
         return bool((self.world_status.numpy() == SolveStatus.CONVERGED).all())
 
     @property
@@ -374,7 +411,7 @@ class SolverSAP(SolverBase):
     @property
     def status(self) -> np.ndarray:
         """`SolveStatus` of each world."""
-        self._capacity.check()
+        self.dropped.check()
         return self.world_status.numpy()
 
     @property
@@ -388,19 +425,7 @@ class SolverSAP(SolverBase):
         return int(self.boundary.frame.numpy()[0])
 
     def _state(self, state: Any, name: str) -> SapState:
-        if isinstance(state, newton.State):
-            state = sap_state_from_newton(state)
-        elif not isinstance(state, SapState):
-            raise TypeError(f"{name} is a {type(state).__name__}; expected a SapState or a newton.State.")
-        model, device = self.model, self.model.device
-        fp64 = state.precision == "fp64"
-        scalar, pose = ((wp.float64,), (wp.transformd,)) if fp64 else ((wp.float32,), (wp.transformf,))
-        check_array(name, "joint_q", state.joint_q, scalar, model.joint_coord_count, device)
-        check_array(name, "joint_qd", state.joint_qd, scalar, model.joint_dof_count, device)
-        check_array(name, "body_q", state.body_q, pose, model.body_count, device)
-        check_array(name, "body_qd", state.body_qd, (wp.spatial_vectorf,), model.body_count, device)
-        check_array(name, "body_f", state.body_f, (wp.spatial_vectorf,), model.body_count, device)
-        return state
+        return check_state(name, state, self.model)
 
     def _view_model_control(self) -> SapControl:
         """The control that a step without one uses: the model's own arrays."""
@@ -408,18 +433,7 @@ class SolverSAP(SolverBase):
         return SapControl(model.joint_f, model.joint_target_q, model.joint_target_qd, model.joint_act, "public")
 
     def _control(self, control: Any) -> SapControl:
-        if control is None:
-            return self._model_control
-        if isinstance(control, newton.Control):
-            control = sap_control_from_newton(control)
-        elif not isinstance(control, SapControl):
-            raise TypeError(f"control is a {type(control).__name__}; expected a SapControl, a newton.Control or None.")
-        model, device, fp32 = self.model, self.model.device, (wp.float32,)
-        check_array("control", "joint_f", control.joint_f, fp32, model.joint_dof_count, device)
-        check_array("control", "joint_target_pos", control.joint_target_pos, fp32, model.joint_coord_count, device)
-        check_array("control", "joint_target_vel", control.joint_target_vel, fp32, model.joint_dof_count, device)
-        check_array("control", "joint_act", control.joint_act, fp32, model.joint_dof_count, device)
-        return control
+        return self._model_control if control is None else check_control(control, self.model)
 
     def _ctrl(self, control: Any) -> Any:
         """MuJoCo's control inputs of a Newton control, if the model has actuators that read them."""
@@ -451,6 +465,25 @@ class SolverSAP(SolverBase):
                 f"block_dim is {block_dim}, but CPU blocks have one lane unless wp.config.enable_cpu_blocks is True."
             )
         return block_dim
+
+    def _warn_if_long(self) -> None:
+        """Chains whose mass matrix fp32 cannot hold; see docs/solver.md, "Precision"."""
+        rows = np.arange(self.sizes.free_dof_count) - self.layout.rows.first.numpy()[: self.sizes.free_dof_count]
+        if self.options.free_motion_solve_precision == "fp64" or rows.max(initial=0) + 1 < LONG_CHAIN:
+            return
+        held = (self.model.joint_armature.numpy() + self.model.joint_damping.numpy()) > 0.0
+        bare = np.append(~held[self.layout.dof_newton.numpy()], False)
+        parent = np.append(self.layout.dof_parent.numpy(), -1)
+        place, length = np.arange(len(bare)), np.zeros(len(bare), int)
+        while (place >= 0).any():
+            length += bare[place]
+            place = np.where(place >= 0, parent[place], -1)
+        if length.max() >= LONG_CHAIN:
+            warnings.warn(
+                f"A chain has {length.max()} dofs in a row without armature or damping: free motion in fp32 is off by "
+                'tens of percent there. Use contact_preset_variant="approx64" or give the joints armature.',
+                stacklevel=3,
+            )
 
     def _warn_if_undamped(self) -> None:
         tau = self.sap_model.shape_material_tau.numpy()

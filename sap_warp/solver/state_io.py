@@ -64,6 +64,7 @@ def make_boundary_data(pose: Types, types: Types):
         integration: int
         status: wp.array(dtype=wp.int32)  # outcome of the solve, by world
         v_new: wp.array(dtype=wp.float64)  # what it found, Newton's dofs, sap order
+        watched: wp.array(dtype=wp.int32)  # to be 0 for a world whose state is not the one that the last step left
         time: wp.array(dtype=wp.float64)
         frame: wp.array(dtype=wp.int64)
 
@@ -91,6 +92,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
     def read_coordinates(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int) -> int:
         """Positions and velocities of a world; NOT_FINITE if a position is not."""
         mark = int(0)
+        moved = bool(False)
         run_end = io.layout.world_coord_run[world + 1]
         run = int(io.layout.world_coord_run[world])
         while run < run_end:
@@ -99,6 +101,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
             while i < i_end:
                 x = F(s.joint_q[i])
                 mark = mark | wp.where(x - x == F(0.0), 0, NOT_FINITE)
+                moved = moved or x != io.c.q[i]
                 io.c.q[i] = x
                 i += wp.block_dim()
             run += 1
@@ -111,6 +114,8 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
                 io.c.v[i] = F(s.joint_qd[i])
                 i += wp.block_dim()
             run += 1
+        if moved:
+            io.watched[world] = 0
         return mark
 
     @wp.func
@@ -134,6 +139,17 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
         e = int(io.layout.world_prescribed[world] + lane())
         while e < e_end:
             io.d.v0[e] = io.c.v[io.layout.dof_newton[e]]
+            e += wp.block_dim()
+
+    @wp.func
+    def notice_kick(io: wp.ref[Boundary], world: int):
+        """Velocities that differ by more than round-off from those of the last step were set."""
+        e_end = io.layout.world_dof[world + 1]
+        e = int(io.layout.world_dof[world] + lane())
+        while e < e_end:
+            v = io.d.v0[e]
+            if wp.abs(v - io.v_new[io.layout.dof_newton[e]]) > F(1e-4) + F(1e-3) * wp.abs(v):
+                io.watched[world] = 0
             e += wp.block_dim()
 
     @wp.func
@@ -352,6 +368,8 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
         mark = int(0)
         if task == BEGIN or task == PLACE:
             mark = read_coordinates(io, s, world)
+            if task == PLACE:
+                io.watched[world] = 0
         else:
             advance(io, world, dt)
             mark = round_coordinates(io, s, world)
@@ -367,6 +385,8 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
             if world == 0 and lane() == 0 and task != PLACE:
                 io.time[0] = io.time[0] + dt
                 io.frame[0] = io.frame[0] + wp.int64(1)
+        if task == BEGIN:
+            notice_kick(io, world)
         if task == BEGIN or task == CONTINUE:
             if lane() == 0:
                 io.d.mark[world] = 0
@@ -407,6 +427,7 @@ class SapBoundary:
         counts = {"q": model.joint_coord_count, "body_f": model.body_count}
         coordinates: Any = Coordinates()
         allocate_arrays(coordinates, counts, model.joint_dof_count, model.device)
+        coordinates.f = free_motion.data.applied
         self.joint_q, self.joint_qd = coordinates.q, coordinates.v
         self.joint_f, self.body_f = coordinates.f, coordinates.body_f
         self.coordinates = coordinates
@@ -427,12 +448,16 @@ class SapBoundary:
         """Read ``state`` and ``control``, and place the bodies for the free motion."""
         self._launch(BEGIN, state, control, 0.0, worlds)
 
+    def continues(self, state: SapState) -> bool:
+        """Whether joint coordinates of ``state`` stay as they are until `end`."""
+        return self._end_types(state) == (self._motion.pose_types, self._motion.types)
+
     def proceed(self, state: SapState, control: SapControl, dt: float, worlds: WorldRange) -> None:
         """Finish a step and begin the next one with the same forces: the same bits as `end` and `begin`.
 
         Of ``state`` only the poses are written.
         """
-        if self._end_types(state) == (self._motion.pose_types, self._motion.types):
+        if self.continues(state):
             self._launch(CONTINUE, state, control, dt, worlds)
         else:
             self.end(state, control, dt, worlds)
@@ -496,7 +521,7 @@ class SapBoundary:
             if key not in self._after:
                 bodies, dofs = self._largest_world() if shared else (sizes.body_count, sizes.dof_count)
                 counts = dict.fromkeys(entry_counts(sizes), 0) | dict.fromkeys(("composite", "diagonal"), 0)
-                counts |= {"column_force": 0} | {name: dofs for name, at in KINEMATICS if at == "dof"}
+                counts |= {"column_force": 0, "applied": 0} | {name: dofs for name, at in KINEMATICS if at == "dof"}
                 self._after[key] = make_motion_data(pose, types)()
                 allocate_arrays(self._after[key], counts, bodies, device)
             self._ends[key] = (pose, types, self._argument(pose, types, self._after[key], shared))
@@ -512,5 +537,6 @@ class SapBoundary:
         io.links, io.axis = self._links.get(pose)
         io.shared, io.integration = shared, self._outcome.integration
         io.status, io.v_new = self._outcome.status, self._outcome.velocity
+        io.watched = self._motion.data.watched
         io.time, io.frame = self.time, self.frame
         return StructArgument(io, self.model.device)

@@ -8,12 +8,13 @@ import newton
 import numpy as np
 from newton.solvers import SolverMuJoCo
 
+from ..model_values import value_problems
 from ..notes import name_some as _named
 from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
 from .motors import motor_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
-from .topology import kinematic_bodies, tree_joints
+from .topology import kinematic_bodies, movable_bodies, tree_joints
 
 _JOINT_TYPES = (
     newton.JointType.FIXED,
@@ -31,8 +32,8 @@ class UnsupportedModelError(ValueError):
 
 
 def check_model(model: newton.Model) -> None:
-    """Raise `UnsupportedModelError` listing all unsupported features of ``model`` at once."""
-    problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model)]
+    """Raise `UnsupportedModelError` listing all unsupported features and impossible numbers of ``model`` at once."""
+    problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model), *value_problems(model)]
     if problems:
         raise UnsupportedModelError("SolverSAP cannot simulate this model:\n  - " + "\n  - ".join(problems))
 
@@ -169,7 +170,7 @@ def _body_problems(model: newton.Model) -> list[str]:
         )
     world = model.body_world.numpy()
     if (world < 0).any() and (world >= 0).any():
-        hits = np.flatnonzero((world < 0) & _movable_bodies(model, kinematic))
+        hits = np.flatnonzero((world < 0) & movable_bodies(model))
         if len(hits):
             problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
         hits = np.unique(child[(parent >= 0) & (world[parent] != world[child])])
@@ -178,19 +179,8 @@ def _body_problems(model: newton.Model) -> list[str]:
     return problems
 
 
-def _movable_bodies(model: newton.Model, kinematic: np.ndarray) -> np.ndarray:
-    """Which bodies respond to forces: a joint with dofs that are not prescribed is somewhere above them."""
-    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
-    dofs = np.diff(model.joint_qd_start.numpy())
-    movable = np.zeros(model.body_count, bool)
-    for joint in np.flatnonzero(tree_joints(model)):  # Newton orders joints parents first
-        above = parent[joint] >= 0 and movable[parent[joint]]
-        movable[child[joint]] = above or (dofs[joint] > 0 and not kinematic[child[joint]])
-    return movable
-
-
 def _massless_joints(model: newton.Model) -> np.ndarray:
-    """Joints with dofs whose whole subtree has no mass and whose dofs have no armature: A would be singular."""
+    """Joints whose whole subtree has no mass, with dofs that have no armature: A would be singular."""
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     moved = model.body_mass.numpy().astype(np.float64)
     tree = tree_joints(model)
@@ -199,9 +189,8 @@ def _massless_joints(model: newton.Model) -> np.ndarray:
             moved[parent[joint]] += moved[child[joint]]
     start = model.joint_qd_start.numpy()
     prescribed = kinematic_bodies(model)[child]
-    armature = np.concatenate([[0.0], np.cumsum(model.joint_armature.numpy().astype(np.float64))])
-    no_armature = armature[start[1:]] == armature[start[:-1]]
-    return np.flatnonzero((np.diff(start) > 0) & (moved[child] <= 0.0) & no_armature & ~prescribed & tree)
+    bare = np.concatenate([[0], np.cumsum(~(model.joint_armature.numpy() > 0.0))])
+    return np.flatnonzero((bare[start[1:]] > bare[start[:-1]]) & (moved[child] <= 0.0) & ~prescribed & tree)
 
 
 def _other_problems(model: newton.Model) -> list[str]:

@@ -1,6 +1,7 @@
 """What `sap_warp.collision.newton_compat` relies on is there in the installed Newton."""
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def objects():
     assert type(pipeline.broad_phase) is type(sorting)
     assert type(pipeline.narrow_phase) is NarrowPhase
     stages = {"narrow_phase": pipeline.narrow_phase, "sweep_and_prune": sorting}
+    stages["narrow_phase_module"] = sys.modules[NarrowPhase.__module__]
     return {"model": model, "builder": b, "pipeline": pipeline, **stages}
 
 
@@ -41,10 +43,12 @@ def test_members_exist(objects, owner, member):
     )
 
 
-def test_flag_of_surface_velocities():
-    """The one constant that is copied from inside of Newton."""
+def test_constants_are_newton_s():
+    """What is copied from inside of Newton."""
+    from newton._src.geometry.contact_reduction_global import CONTACT_ID_BITS
     from newton._src.geometry.flags import MeshProperties
 
+    assert newton_compat.SORTED_TRIANGLES_MAX == 1 << int(CONTACT_ID_BITS), f"newton {newton.__version__}"
     assert newton_compat._SURFACE_VELOCITY == int(MeshProperties.SURFACE_VELOCITY), f"newton {newton.__version__}"
 
 

@@ -123,7 +123,7 @@ def test_other_worlds_move_as_with_a_large_buffer(model):
 
 
 def test_pipeline_and_solver_name_the_world_and_the_number_once(model):
-    """68 contacts, 32 places, all 36 lost in world 3; each of the two says so once."""
+    """68 contacts, 32 places, all 36 lost in world 3 in each of 3 steps; each of the two says so once."""
     pipeline = SapCollisionPipeline(model, rigid_contact_max=WORLDS * SHARE)
     solver = sap_warp.SolverSAP(model, max_rigid_contact=CROWD)
     contacts, state, after = pipeline.contacts(), model.state(), model.state()
@@ -133,7 +133,7 @@ def test_pipeline_and_solver_name_the_world_and_the_number_once(model):
     with pytest.warns(RuntimeWarning, match=r"found 68 .* dropped 36, in world 3\. Set rigid_contact_max=68 ") as seen:
         assert pipeline.last_overflow == 36
     assert len(seen) == 1
-    with pytest.warns(UserWarning, match=r"36 contacts more .* dropped them in world 3; .* rigid_contact_max to 68 "):
+    with pytest.warns(UserWarning, match=r"108 contacts more .* dropped them in world 3; .* rigid_contact_max to 68 "):
         assert solver.last_truncated_contact_count == 36
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -90,6 +90,8 @@ def test_run_prints_a_summary(capsys):
         (["run", "cube", "--device", "cuda:99"], "no device 'cuda:99'"),
         (["run", "cube", "--num-worlds", "0"], "whole number of at least 1"),
         (["run", "cube", "--dt", "nan"], "positive number of seconds"),
+        (["run", "cube", "--dt", "1e-12"], "a time step is 1e-09 to 100 s"),
+        (["run", "cube", "--duration", "1e30"], "at most 1e9"),
         (["run", "cube", "--duration", "-1"], "positive number of seconds"),
         (["compare-presets", "cube", "--steps", "5", "--every", "6"], "nothing to compare"),
         (["compare-presets", "cube", "--json", "no/such/folder/x.json"], "there is no folder"),
@@ -114,6 +116,19 @@ def test_mistakes_are_explained_in_one_line(capsys, arguments, message):
     assert message in err
     assert len(err.splitlines()) == 1
     assert out == ""
+
+
+def test_exit_codes_of_a_scene_that_is_not_valid(capsys, tmp_path):
+    """`check` is asked whether it is; for all others it is a request that cannot be met."""
+    file = tmp_path / "scene.yaml"
+    file.write_text("simulation: {dt: 0}\nbodis: []\n")
+    lines = [f"{file}:1: simulation.dt: found 0; expected a positive number"]
+    lines += [f"{file}:2: bodis: unknown key; did you mean 'bodies'?"]
+    code, out, err = run(capsys, "check", str(file))
+    assert (code, out) == (1, "") and err.splitlines() == [*lines, f"sap-warp: 2 problems in {file}"]
+    for arguments in (["run"], ["explain"], ["bench", "--scene"]):
+        code, out, err = run(capsys, *arguments, str(file))
+        assert (code, out) == (2, "") and err.splitlines() == [f"sap-warp: error: {lines[0]}", lines[1]]
 
 
 def test_a_diverged_world_makes_the_command_fail(capsys):

@@ -220,6 +220,30 @@ def test_newton_free_joint_velocity_is_the_body_velocity(newton_body):
     np.testing.assert_allclose(state.body_q.numpy()[0], POSE, rtol=1e-6)
 
 
+def test_a_turned_parent_frame_turns_joint_velocities_and_not_joint_forces():
+    """Under a turned frame joint_qd of a free joint is in that frame's axes, for Newton and for us; joint_f is not."""
+    newton, wp = pytest.importorskip("newton"), pytest.importorskip("warp")
+    from sap_warp import SolverSAP
+
+    builder = newton.ModelBuilder(gravity=(0.0, 0.0, 0.0))
+    body = builder.add_link(mass=MASS, com=wp.vec3(*COM), inertia=wp.mat33(np.diag(INERTIA)))
+    turn = wp.quat_from_axis_angle(wp.normalize(wp.vec3(1.0, 2.0, 0.5)), 1.1)
+    builder.add_articulation([builder.add_joint_free(body, parent_xform=wp.transform((0.3, 0.0, 0.1), turn))])
+    model = builder.finalize(device="cpu")
+    R = np.kron(np.eye(2), matrix_from_quat(np.array(turn)))
+    state, after = model.state(), model.state()
+    state.joint_qd.assign(TWIST)
+    newton.eval_fk(model, state.joint_q, state.joint_qd, state)
+    np.testing.assert_allclose(state.body_qd.numpy()[0], R @ TWIST, rtol=1e-5, atol=1e-6)
+    SolverSAP(model, contact_preset_variant="approx64").step(state, after, None, None, 1e-6)
+    np.testing.assert_allclose(after.body_qd.numpy()[0], R @ TWIST, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(after.joint_qd.numpy(), TWIST, rtol=1e-3, atol=1e-3)
+    control = model.control()
+    control.joint_f.assign([0.0, 0.0, 1e3 * MASS, 0.0, 0.0, 0.0])
+    SolverSAP(model, contact_preset_variant="approx64").step(model.state(), after, control, None, 1e-3)
+    np.testing.assert_allclose(after.body_qd.numpy()[0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0], atol=1e-4)
+
+
 def test_newton_body_moves_as_its_body_qd_says(newton_body):
     """body_qd is the velocity of the centre of mass and the world angular velocity of the motion Newton makes."""
     newton, _, model = newton_body

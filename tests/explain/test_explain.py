@@ -16,6 +16,7 @@ from sap_warp.explain.pair import _Pair
 from sap_warp.model import register_tau
 from sap_warp.scenes import build_scene
 from sap_warp.solver.options import APPROX64, CONTACT_WEIGHT_MODES, DRAKE
+from tests.support.massless import CHAINS, box_on_massless_link
 from tests.support.scenes import TAU, G, Stepper, add_ball, add_box, box_on_ground, builder, material, tilted
 
 H = 0.005
@@ -302,6 +303,19 @@ def test_the_weight_is_the_solvers(kind, mode):
     explanation = explain_contact(model, 0, 1, dt=H, options=sim.solver)
     assert explanation.weight_mode == mode
     assert rows["weight"][deepest] == pytest.approx(explanation.weight, rel=1e-3)
+
+
+@pytest.mark.parametrize("mode", CONTACT_WEIGHT_MODES)
+@pytest.mark.parametrize("name", CHAINS)
+def test_links_without_mass_are_explained(name, mode):
+    """The weight of such a link is the solver's, or a note says what it is an estimate of; nothing fails."""
+    model, foot = box_on_massless_link(name)
+    explanation = explain_contact(model, 1, 0, dt=H, options=replace(APPROX64, contact_weight_mode=mode))
+    assert explanation.weight > 0.0 and str(explanation)
+    assert any("no mass" in note or "has mass" in note for note in explanation.notes)
+    if mode == "body_inertia" and CHAINS[name][1][foot] >= 0:
+        weights = Stepper(model, H).step().rows()["weight"]
+        assert len(weights) == 4 and np.abs(weights / explanation.weight - 1.0).min() < 1e-3
 
 
 # --- predictions -----------------------------------------------------------------------------------------------

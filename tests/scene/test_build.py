@@ -619,6 +619,11 @@ def test_visibility_options_touch_only_the_visible_flag():
     assert visible() == [(False, True), (True, False), (True, False)]
     assert visible(force_show_colliders=True) == [(False, True), (True, True), (True, True)]
     assert visible(load_visual_shapes=False) == [(True, True), (True, True)]
+    hidden = {**arm(force_show_colliders=True), "builder": {"defaults": {"shape": {"is_visible": False}}}}
+    assert all(f & FLAGS.VISIBLE for f in load(hidden).sap_model.shape_flags.numpy() if f & FLAGS.COLLIDE_SHAPES)
+    assert problem_of(arm(force_show_colliders=True, cfg={"is_visible": False})) == (
+        "assets[0].cfg.is_visible: is_visible: false and force_show_colliders exclude each other"
+    )
     assert visible(load_visual_shapes=False, hide_collision_shapes=True) == [(True, False), (True, False)]
 
 
@@ -910,6 +915,8 @@ def test_what_the_solver_refuses_is_known_after_loading():
     scene = boxes("a", "b")
     scene["bodies"][1]["density"] = 0
     (feature,) = load(scene).unsupported_features
-    assert feature.startswith("scene: SolverSAP cannot simulate bodies without mass") and feature.endswith("'b'")
+    assert feature.startswith("scene: bodies[1]: SolverSAP cannot simulate bodies without mass") and feature.endswith(
+        "'b'"
+    )
     with pytest.raises(sap_warp.SapUnsupportedSceneFeature, match="without mass"):
         load(scene, strict=True)

@@ -2,6 +2,7 @@
 # ruff: noqa: E501 - tables
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -212,6 +213,22 @@ def test_files_that_are_no_sequence_are_explained(tmp_path, name, text, message)
     assert problem_of(chain(control={"source": str(tmp_path / name)})).startswith(f"control.source: {message}")
 
 
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"dt": 1e30}, "found 1e+30; a duration is 1e-09 to 1e+09 s"),
+        (
+            {"joint_target_pos": [[0.0, 1e29]]},
+            "joint_target_pos has the entry 1e+29; a joint position or target is at most",
+        ),
+        ({"joint_qd": [0.0, -1e29]}, "joint_qd has the entry -1e+29; a speed is at most 1e+07 m/s or rad/s"),
+    ],
+)
+def test_absurd_numbers_of_a_sequence_are_refused(play, changes, message):
+    with pytest.raises(sap_warp.SapSceneError, match=re.escape(message)):
+        play(sequence(**changes))
+
+
 def test_pickled_objects_are_not_read(tmp_path):
     np.savez(tmp_path / "motion.npz", dt=0.01, joint_labels=np.array(["hinge", None], dtype=object))
     message = problem_of(chain(control={"source": str(tmp_path / "motion.npz")}))
@@ -245,3 +262,17 @@ def test_the_drive_follows_the_sequence(play, tmp_path):
         solver.step(state, after, loaded.sap_control, None, 0.01)
         state, after = after, state
     assert state.joint_q.numpy()[7:].tolist() == pytest.approx([0.5, 0.25], abs=0.01)
+
+
+def test_arguments_of_a_sequence_are_checked(play):
+    loaded = play(sequence())
+    playing = loaded.control_sequence
+    for time in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=r"time is .*; it must be a number of seconds"):
+            playing.write(loaded.sap_control, time)
+    with pytest.raises(TypeError):
+        playing.write(loaded.sap_control, "soon")
+    with pytest.raises(ValueError, match="dt is"):
+        playing.apply(loaded.sap_control, 0.0)
+    with pytest.raises(TypeError, match="control is None; it must be a SapControl with joint_target_pos"):
+        playing.write(None, 0.0)

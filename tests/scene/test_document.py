@@ -58,7 +58,7 @@ def test_a_value_that_is_not_in_the_file_has_the_line_of_what_encloses_it(write)
     document = read_document(write(YAML))
     assert line_of(document, "bodies", 0, "shapes", 0, "hz") == 4
     assert line_of(document, "bodies", 7) == 2
-    assert line_of(document, "nothing", "at", "all") == 1
+    assert line_of(document, "nothing", "at", "all") is None
 
 
 def test_json_has_lines_too_also_with_tabs_and_escapes(write):
@@ -134,8 +134,12 @@ def test_a_byte_order_mark_is_no_part_of_the_text(write):
     assert read_document(write(b'\xef\xbb\xbf{"name": "demo"}', "scene.json")).data == {"name": "demo"}
 
 
-def test_an_empty_file_is_an_empty_scene(write):
-    assert read_document(write("# nothing\n")).data == {}
+@pytest.mark.parametrize("text", ["", " \n", "# nothing\n", "---\n", "null", "---\n~\n..."])
+def test_an_empty_file_says_that_it_is_empty(write, text):
+    message = "FILE: there is nothing in this file; a scene has at least one body or asset"
+    assert error_of(write(text)) == message
+    if not text.strip():
+        assert error_of(write(text, "scene.json")) == message
 
 
 @pytest.mark.parametrize(
@@ -165,17 +169,54 @@ def test_an_empty_file_is_an_empty_scene(write):
         ("a: 1\nb: !!bool perhaps", "FILE:2: cannot read 'perhaps' as bool"),
         ("a: !!int ''", "FILE:1: cannot read '' as int"),
         ("a: !!float ''", "FILE:1: cannot read '' as float"),
-        ("a: " + 5000 * "9", "FILE:1: cannot read '" + 56 * "9" + "... as int"),
-        (
-            "a: !!python/object/apply:os.system [ls]\nb: !thing x",
-            "FILE:2: cannot read 'x': could not determine a constructor for the tag '!thing'",
-        ),
-        ("- a", "FILE:1: found ['a']; expected a mapping"),
-        ("just text", "FILE:1: found 'just text'; expected a mapping"),
+        ("simulation: {dt: " + 5000 * "9" + "}", "FILE:1: simulation.dt: found inf; expected a finite number"),
+        ("- a", "FILE: found ['a']; expected a mapping"),
+        ("just text", "FILE: found 'just text'; expected a mapping"),
     ],
 )
 def test_what_is_wrong_with_a_yaml_text(write, text, message):
-    assert error_of(write(text)) == message
+    assert message in error_of(write(text)).splitlines()
+
+
+@pytest.mark.parametrize(
+    "tagged, tag",
+    [
+        ("!thing x", "!thing"),
+        ("!thing [1, 2]", "!thing"),
+        ("!thing {a: 1}", "!thing"),
+        ("!!python/object/apply:os.system [ls]", "!!python/object/apply:os.system"),
+        ("!!python/name:os.system", "!!python/name:os.system"),
+        ("!!set {a, b}", "!!set"),
+        ("!!omap [a: 1]", "!!omap"),
+        ("!!binary aGVsbG8=", "!!binary"),
+        ("!!timestamp 2020-01-01", "!!timestamp"),
+        ("!!seq {a: 1}", "!!seq"),
+        ("!!map [1]", "!!map"),
+    ],
+)
+def test_a_tag_that_is_not_understood_is_refused_with_its_line(write, tagged, tag):
+    lines = error_of(write(f"name: demo\nground: {tagged}")).splitlines()
+    assert f"FILE:2: the tag '{tag}' means nothing in a scene; remove it" in lines
+
+
+def test_tags_of_plain_kinds_are_read(write):
+    text = "a: !!str 1\nb: !!int '5'\nc: !!float 2\nd: ! 3\ne: !!seq [!!map {f: !!null ''}]\ng: !!bool 'true'"
+    data = read_document(write(text)).data
+    assert data == {"a": "1", "b": 5, "c": 2, "d": "3", "e": [{"f": None}], "g": True}
+
+
+def test_all_that_is_wrong_with_keys_and_tags_comes_together_with_the_rest(write):
+    text = "name: a\nname: b\nground: !x true\nbodies:\n  - {id: box, mass: -1, mass: 2}\nsimulation: {dt: 0}"
+    assert error_of(write(text)).splitlines() == [
+        "FILE:2: the key 'name' appears twice in one mapping",
+        "FILE:3: the tag '!x' means nothing in a scene; remove it",
+        "FILE:3: ground: found 'true'; expected true, false or a mapping",
+        "FILE:5: the key 'mass' appears twice in one mapping",
+        "FILE:5: bodies[0].mass: found -1; expected a number that is not negative",
+        "FILE:5: bodies[0]: body 'box' is the child of no joint; add a free joint for a body that moves freely, or a "
+        "fixed one to hold it",
+        "FILE:6: simulation.dt: found 0; expected a positive number",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +226,7 @@ def test_numbers_inside_the_syntax_that_python_refuses_are_syntax_errors(write, 
     assert error_of(write(text)).startswith("FILE: not valid YAML: ")
 
 
-@pytest.mark.parametrize("value", ["2020-01-01", "2020-99-99", "!!timestamp abc", "=", "!!binary é"])
+@pytest.mark.parametrize("value", ["2020-01-01", "2020-99-99", "="])
 def test_dates_and_other_kinds_of_yaml_are_texts(write, value):
     assert isinstance(read_document(write(f"name: {value}")).data["name"], str)
 
@@ -194,17 +235,16 @@ def test_dates_and_other_kinds_of_yaml_are_texts(write, value):
     "text, message",
     [
         ('{"a": 1,\n "b": }', "FILE:2: not valid JSON: Expecting value"),
-        ("", "FILE:1: not valid JSON: Expecting value"),
         ('{"a": 1,\n "b": {"c": 1,\n "c": 2}}', "FILE:3: the key 'c' appears twice in one mapping"),
         ("[" * 50_000, f"FILE: nested deeper than {MAX_NESTING} levels"),
         (f'{{"a": {"[" * 150}{"]" * 150}}}', f"FILE: nested deeper than {MAX_NESTING} levels"),
         ('{"simulation":\n{"dt": ' + 5000 * "9" + "}}", "FILE:2: simulation.dt: found inf; expected a finite number"),
         ('{"simulation":\n{"dt": NaN}}', "FILE:2: simulation.dt: found nan; expected a finite number"),
-        ('{"\\ud800": 1}', "FILE:1: found '\\ud800', which is not valid Unicode"),
+        ('{"\\ud800": 1}', "FILE:1: '\\ud800': found '\\ud800', which is not valid Unicode"),
     ],
 )
 def test_what_is_wrong_with_a_json_text(write, text, message):
-    assert error_of(write(text, "scene.json")) == message
+    assert message in error_of(write(text, "scene.json")).splitlines()
 
 
 def test_deep_nesting_is_refused(write):
@@ -212,7 +252,7 @@ def test_deep_nesting_is_refused(write):
     assert message in error_of(write("a: " + 120 * "[" + 120 * "]"))
     assert message in error_of(write("[" * 3000))
     anchors = ["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 1500))]
-    assert error_of(write("\n".join(anchors))) == f"FILE:{MAX_NESTING - 1}: {message}"
+    assert error_of(write("\n".join(anchors))) == f"FILE:{MAX_NESTING}: {message}"
     with pytest.raises(sap_warp.SapSceneError, match=message):
         read_document({"a": _nest(MAX_NESTING + 1)})
     endless: dict = {}
@@ -231,7 +271,7 @@ def _nest(depth):
 def test_anchors_that_multiply_are_refused_before_they_fill_the_memory(write):
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{i}: &a{i} [{', '.join(10 * [f'*a{i - 1}'])}]" for i in range(1, 30)]
-    assert error_of(write("\n".join(levels))) == "FILE:1: more than 500000 values, repeated anchors included"
+    assert error_of(write("\n".join(levels))) == "FILE:6: more than 500000 values, repeated anchors included"
     shared = [0] * 1000
     with pytest.raises(sap_warp.SapSceneError, match="more than 500000 values"):
         read_document({"a": [shared] * 1000})
@@ -249,14 +289,15 @@ def test_a_json_object_with_very_many_keys_is_read_in_linear_time(write):
 
 
 @pytest.mark.parametrize(
-    "name, message", [("missing.yaml", "there is no such file"), ("", "the file cannot be read: Is a directory")]
+    "name, message",
+    [("missing.yaml", "there is no such file"), ("", "this is a folder; a scene is a YAML or JSON file")],
 )
 def test_a_file_that_cannot_be_read(tmp_path, name, message):
     assert error_of(tmp_path / name) == f"FILE: {message}"
 
 
 def test_other_encodings_and_odd_names_are_errors(write):
-    assert error_of(write(b"name: \xff\xfe")).startswith("FILE: the file is not UTF-8 text")
+    assert error_of(write(b"name: \xff\xfe")).startswith("FILE:1: the file is not UTF-8 text")
     with pytest.raises(sap_warp.SapSceneError, match="the file cannot be read"):
         sap_warp.load_sap_scene_config("a\0b.yaml")
     with pytest.raises(sap_warp.SapSceneError, match="home directory"):
@@ -265,4 +306,4 @@ def test_other_encodings_and_odd_names_are_errors(write):
 
 def test_too_large_a_file_is_not_read(write, monkeypatch):
     monkeypatch.setattr("sap_warp.scene.document.MAX_BYTES", 2**20)
-    assert error_of(write(b"#" * (2**20 + 1))) == "FILE: the file has more than 1 MB"
+    assert error_of(write(b"#" * (2**20 + 1))) == "FILE: the file has more than 1 MB; that is more than a scene needs"

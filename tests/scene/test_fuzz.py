@@ -4,16 +4,19 @@
 import copy
 import json
 import random
+import re
 import warnings
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sap_warp
 from sap_warp.scene.document import read_document
 from sap_warp.scene.section import Section
+from sap_warp.scene.yaml_text import _Reader, resolve_plain
 from tests.support.random_scenes import (
     SCALAR_FIELDS,
     expected_fields,
@@ -27,6 +30,7 @@ from tests.support.scene_files import BOX, boxes, chain, load, with_joint, with_
 URDF = """<robot name="r"><link name="a"><collision><geometry><box size="1 1 1"/></geometry></collision></link>
 <link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
 <joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit lower="-1" upper="1"/></joint></robot>"""
+ONE_LINK = """<robot name="r"><link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link></robot>"""
 MJCF = "<mujoco><worldbody><body><freejoint/><geom type='sphere' size='0.1'/></body></worldbody></mujoco>"
 
 SEEDS = [
@@ -147,6 +151,25 @@ JUNK += [
 ]
 
 
+class Rude:
+    """An object that raises when it is looked at."""
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+    __hash__ = object.__hash__
+
+    def tolist(self):
+        raise RuntimeError("no")
+
+
+# What looks like something else to YAML 1.1, what terminals obey, magnitudes at and beyond the bounds, empty choices.
+WORDS_1_1 = ["1:30", "1_000", "010", "0o10", "0b1", "yes", "off", "2020-01-01", "1e3", "+.5", "0x_f", "-0", "~", "NO"]
+JUNK += [*WORDS_1_1, "\x1b[31m", "a\x9bb", "\u202e", "a\nb", "../x", "/dev/zero", "~/x", Rude(), type, iter(())]
+JUNK += [-0.0, 1e7, 1e8, 1e-7, 1e-8, 1e-9, 1e15, 1e16, 1e29, -1e29, 1e-31, 5e-324, 101, 1e-10]
+JUNK += ["head:0", "tail:0", [5, 5], [-1, -1], {"joints": []}, [{}], {"": ""}]
+
+
 def places(value, path=()):
     """Paths of everything inside ``value``."""
     yield path
@@ -181,8 +204,10 @@ def mutate(scene, choose, kinds=("replace", "delete", "rename", "insert", "copy"
         parent[choose([key + "x", key[1:], key.upper(), choose(WORDS)])] = parent.pop(path[-1])
     elif kind == "copy":
         parent[path[-1]] = copy.deepcopy(part_at(scene, choose(list(places(scene)))))
-    elif kind == "number" and isinstance(value, (int, float)):
-        parent[path[-1]] = choose([0, -value, value * 1e6, value * 1e-6, value + 0.5, str(value), int(value) + 1])
+    elif kind == "number" and isinstance(value, (int, float)) and np.isfinite(float(min(value, 1e300))):
+        parent[path[-1]] = choose(
+            [0, -value, value * 1e6, value * 1e-6, value + 0.5, str(value), int(value) + 1, 1e30, -0.0]
+        )
     else:
         parent[path[-1]] = copy.deepcopy(choose(JUNK))
 
@@ -196,6 +221,7 @@ def try_to_load(scene):
     except sap_warp.SapSceneError as error:
         refusal = error
     assert refusal.problems and str(refusal).encode()  # says something that can be printed
+    assert all(line.isprintable() for line in str(refusal).split("\n"))
     return None
 
 
@@ -281,6 +307,22 @@ yaml_text = st.lists(
             "\u2028",
             "<<: *a",
         ]
+        + [
+            "!x ",
+            "!!set ",
+            "!!seq ",
+            "! ",
+            "<<: [*a]",
+            "&b ",
+            "*b",
+            "'<<': ",
+            "\n- ",
+            "\n  ",
+            "[a]: ",
+            "name: ",
+            "dt: ",
+        ]
+        + WORDS_1_1
     ),
     max_size=25,
 ).map("".join)
@@ -309,6 +351,66 @@ def test_random_text_is_a_document_or_the_scene_error(folder, text):
             assert problem.file == str(file) and problem.message
 
 
+@settings(max_examples=400, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(text=yaml_text)
+def test_both_parsers_of_yaml_read_the_same(folder, text):
+    """The parser in C, and the one in Python where that is missing: the same data, or the text is refused."""
+    found = []
+    for loader in (yaml.CSafeLoader, yaml.SafeLoader):
+        try:
+            found.append(_Reader(folder / "x.yaml").read(yaml.parse(text, Loader=loader)))
+        except Exception:
+            return
+    assert repr(found[0].data) == repr(found[1].data)
+    assert {problem.message for problem in found[0].problems} == {problem.message for problem in found[1].problems}
+
+
+@settings(max_examples=500, derandomize=True, deadline=None)
+@given(st.text(alphabet="0123456789.eE+-_:xob ~nulTrueFasinfyo", min_size=1, max_size=8))
+def test_plain_words_are_numbers_only_if_python_and_yaml_1_2_say_so(word):
+    """Whatever is read as a number is the number that Python reads, apart from octal and hexadecimal ones."""
+    value = resolve_plain(word)
+    if isinstance(value, str):
+        assert value == word
+    elif isinstance(value, bool) or value is None:
+        assert word.lower() in ("true", "false", "null", "~")
+    elif word[:2] in ("0o", "0x"):
+        assert value == int(word, 0)
+    else:
+        assert "_" not in word and repr(float(value)) == repr(
+            float(re.sub(r"^([+-]?)\.(inf|nan)$", r"\1\2", word.lower()))
+        )
+
+
+@pytest.fixture(scope="module")
+def fenced(tmp_path_factory):
+    """A scene folder with links that lead out of it, and a secret beside it."""
+    outside = tmp_path_factory.mktemp("outside")
+    inside = outside / "scene"
+    (inside / "robots").mkdir(parents=True)
+    for folder, name in ((outside, "secret"), (inside, "own"), (inside / "robots", "own")):
+        (folder / "robot.urdf").write_text(ONE_LINK.format(name=name))
+    (inside / "out").symlink_to(outside)
+    (inside / "robots" / "link.urdf").symlink_to(outside / "robot.urdf")
+    return inside
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(
+    st.lists(st.sampled_from(["..", ".", "robots", "out", "scene", "robot.urdf", "link.urdf", "", "~"]), max_size=6),
+    st.sampled_from(["", "/", "{inside}/", "{outside}/", "./", "file://"]),
+)
+def test_no_path_leads_a_confined_scene_out_of_its_folder(fenced, parts, start):
+    path = start.format(inside=fenced, outside=fenced.parent) + "/".join(parts)
+    file = fenced / "scene.yaml"
+    file.write_text(json.dumps({"assets": [{"type": "urdf", "source": {"path": path}, "floating": True}]}))
+    try:
+        loaded = load(file, confine=True)
+    except sap_warp.SapSceneError:
+        return
+    assert loaded.body_labels == ["r/own"]
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
@@ -325,7 +427,7 @@ def test_json_is_read_as_python_reads_it_with_a_line_for_every_value(tmp_path_fa
     document = read_document(file)
     assert document.data == data
     lines = text.splitlines()
-    for path in places(data):
+    for path in filter(None, places(data)):
         line = document.problem(path, "").line
         assert line is not None and 1 <= line <= len(lines)
         if indent and path and isinstance(path[-1], str):

@@ -9,6 +9,7 @@ import sap_warp
 from sap_warp.scene import fields, objects, operations, schema
 from sap_warp.scene.json_schema import scene_json_schema
 from sap_warp.scene.section import Section
+from sap_warp.solver.options import _PRESET_ALIASES, PRESETS
 from tests.support.scene_files import BOX, boxes, chain, package, with_joint, with_shape
 
 SHAPE = "density ke tau mu margin gap collision_group has_shape_collision has_particle_collision is_hydroelastic"
@@ -154,6 +155,14 @@ def test_editors_accept_what_the_loader_accepts(validator, scene):
     sap_warp.load_sap_scene_config(scene)
     errors = [error.message for error in validator.iter_errors(json.loads(json.dumps(scene)))]
     assert not errors
+
+
+@pytest.mark.parametrize("preset", [*PRESETS, *_PRESET_ALIASES])
+def test_editors_know_every_spelling_of_a_preset(validator, preset):
+    scene = boxes(simulation={"solver": {"contact_preset_variant": preset}})
+    sap_warp.load_sap_scene_config(scene)
+    assert validator.is_valid(scene)
+    assert not validator.is_valid(boxes(simulation={"solver": {"contact_preset_variant": preset + "x"}}))
 
 
 @pytest.mark.parametrize("scene", BAD, ids=range(len(BAD)))

@@ -173,6 +173,11 @@ def test_edits_are_copied_into_every_world_and_spare_the_ground():
     assert grounds(loaded) == [("DEFAULT_GROUND", -1, -1)]
 
 
+def test_the_gap_of_shapes_that_are_added_later_is_that_of_the_ground_too():
+    edit = {"op": "set_attr", "attr": "rigid_gap", "value": 0.25}
+    assert load(boxes(post_build=[edit])).sap_model.shape_gap.numpy().tolist() == [np.float32(0.005), 0.25]
+
+
 def test_indices_of_edits_count_one_world_and_no_ground():
     last = {"op": "set_array", "array": "shape_margin", "index": -1, "value": 0.5}
     model = load(boxes("a", "b", post_build=[last]), num_worlds=2).sap_model

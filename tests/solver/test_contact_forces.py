@@ -102,6 +102,29 @@ def test_wrench_of_a_resting_box_balances_gravity():
     np.testing.assert_array_equal(contacts.rigid_contact_force.numpy(), forces.force.numpy())
 
 
+@pytest.mark.parametrize("pipeline_type", [sap_warp.SapCollisionPipeline, newton.CollisionPipeline])
+@pytest.mark.parametrize("kinds", [{"contact_f"}, ["body_qdd", "contact_f"], {"body_qdd"}, set()])
+def test_observables_of_our_contacts_and_of_newtons(pipeline_type, kinds):
+    """Kinds by name, with the buffer of either pipeline: what was asked for is allocated and filled."""
+    model = resting_boxes(1)
+    solver = sap_warp.SolverSAP(model, contact_preset_variant="approx64")
+    pipeline = pipeline_type(model)
+    contacts = pipeline.contacts()
+    seen = solver.observables(kinds, contacts=contacts)
+    state, after = model.state(), model.state()
+    pipeline.collide(state, contacts)
+    solver.step(state, after, None, contacts, 0.005, observables=seen)
+    assert seen.kinds == set(kinds)
+    if "contact_f" in kinds:
+        np.testing.assert_array_equal(seen.contact_f.numpy(), solver.contact_forces().spatial_force.numpy())
+        assert np.abs(seen.contact_f.numpy()).max() > 0.0
+    if "body_qdd" in kinds:
+        change = (after.body_qd.numpy() - state.body_qd.numpy()) / 0.005
+        np.testing.assert_allclose(seen.body_qdd.numpy(), change, atol=1e-4)
+    with pytest.raises(TypeError, match="contacts is a str"):
+        solver.observables({"contact_f"}, contacts="contacts")
+
+
 def test_forces_need_a_step_with_contacts():
     """Asking too early, or for another buffer, is an error that says what to do."""
     model = resting_boxes(1)

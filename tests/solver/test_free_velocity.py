@@ -113,10 +113,10 @@ def test_a_world_without_positive_dynamics_is_marked_and_kept(grounded):
         b.add_shape_sphere(body, radius=0.1, cfg=newton.ModelBuilder.ShapeConfig(ke=1e5, density=100.0, gap=0.001))
         b.end_world()
     model = b.finalize(device="cpu")
-    armature = model.joint_armature.numpy()
-    armature[6:] = -1e7
-    model.joint_armature.assign(armature)
     sim = Stepper(model, H)
+    armature = model.joint_armature.numpy()
+    armature[6:] = -1e7  # a solver would refuse it at construction
+    model.joint_armature.assign(armature)
     before = sim.q
     sim.step(2)
     assert sim.solver.status.tolist() == [SolveStatus.CONVERGED, SolveStatus.FREE_MOTION_FAILED]

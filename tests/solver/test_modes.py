@@ -103,6 +103,42 @@ def test_contact_point_mode_moves_the_velocity_point_only(boxes, reference):
         np.testing.assert_allclose(origin[b] + other.row("r_b")[row], expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["body_inertia", "diag_delassus"])
+def test_the_midpoint_leaves_the_weight_of_body_inertia_alone(boxes, mode):
+    """Its lever arms end at the witnesses in both point modes; diag_delassus takes J, so it follows the point."""
+    runs = [
+        Step(*boxes, contact_preset_variant="approx64", contact_weight_mode=mode, contact_point_mode=point)
+        for point in ("witness_point", "contact_midpoint")
+    ]
+    same = np.array_equal(runs[0].row("weight"), runs[1].row("weight"))
+    assert same == (mode == "body_inertia")
+
+
+def test_the_weight_does_not_depend_on_how_the_body_frame_is_turned():
+    """One box in its principal frame and in one turned by 15 degrees: the full inertia tensor gives the same w."""
+    weights = []
+    half = np.array([0.2, 0.1, 0.05])
+    moments = np.diag(2.0 / 3.0 * (half @ half - half**2))
+    for angle in (0.0, np.pi / 12.0):
+        turn = wp.quat_from_axis_angle(wp.vec3(0.0, 0.0, 1.0), angle)
+        R = np.array(wp.quat_to_matrix(turn)).reshape(3, 3)
+        b = newton.ModelBuilder()
+        b.add_ground_plane()
+        inertia = wp.mat33(*(R.T @ moments @ R).ravel())
+        body = b.add_body(xform=wp.transform((0.0, 0.0, 0.05), turn), mass=2.0, inertia=inertia, lock_inertia=True)
+        back = wp.transform((0.0, 0.0, 0.0), wp.quat_inverse(turn))
+        b.add_shape_box(body, xform=back, hx=0.2, hy=0.1, hz=0.05, cfg=b.ShapeConfig(density=0.0))
+        model = b.finalize(device="cpu")
+        pipeline = newton.CollisionPipeline(model, broad_phase="nxn")
+        contacts = pipeline.contacts()
+        pipeline.collide(model.state(), contacts)
+        solver = sap_warp.SolverSAP(model, contact_preset_variant="approx64")
+        solver.step(model.state(), model.state(), None, contacts, DT)
+        weights.append(np.sort(solver.contact_jacobian.data.weight.numpy()[: solver.last_contact_count]))
+    assert len(weights[0]) == 4
+    np.testing.assert_allclose(weights[1], weights[0], rtol=1e-5)
+
+
 def test_position_integration_changes_positions_only(boxes, reference):
     """Same velocity, other positions."""
     other = Step(*boxes, contact_preset_variant="approx64", position_integration="sap_euler")

@@ -274,6 +274,13 @@ def massless_leaf(builder):
     builder.add_articulation([builder.add_joint_revolute(-1, parent), builder.add_joint_revolute(parent, ghost)])
 
 
+@refused("mass", "'ghost'")
+def massless_body_with_half_an_armature(builder):
+    axis = newton.ModelBuilder.JointDofConfig
+    axes = {"linear_axes": [axis(axis=newton.Axis.X, armature=0.1)], "angular_axes": [axis(axis=newton.Axis.X)]}
+    builder.add_articulation([builder.add_joint_d6(-1, builder.add_link(label="ghost"), **axes)])
+
+
 @pytest.mark.parametrize(("build", "words"), REFUSED)
 def test_unsupported_feature_is_refused_by_name_and_label(build, words):
     """Constructing a solver names the feature and the entities that have it."""
@@ -283,6 +290,105 @@ def test_unsupported_feature_is_refused_by_name_and_label(build, words):
         SolverSAP(builder.finalize(device="cpu"))
     for word in words:
         assert word in str(error.value)
+
+
+def two_worlds():
+    """Two worlds of a hinge and a box above a shared plane, with MuJoCo's and our attributes."""
+    local = newton.ModelBuilder()
+    newton.solvers.SolverMuJoCo.register_custom_attributes(local)
+    SolverSAP.register_custom_attributes(local)
+    chain(local, 1)
+    box(local, label="puck")
+    builder = newton.ModelBuilder()
+    builder.add_ground_plane()
+    builder.replicate(local, 2)
+    return builder.finalize(device="cpu")
+
+
+NAN, INF = float("nan"), float("inf")
+IMPOSSIBLE = [
+    *((name, value) for name in ("joint_armature", "joint_damping", "joint_friction") for value in (NAN, INF, -1.0)),
+    *((f"joint_{name}", value) for name in ("target_ke", "target_kd", "limit_ke", "limit_kd") for value in (NAN, -1.0)),
+    *((name, value) for name in ("joint_effort_limit", "joint_velocity_limit") for value in (NAN, -1.0)),
+    ("joint_limit_lower", NAN),
+    ("joint_limit_upper", NAN),
+    *((name, value) for name in ("joint_q", "joint_qd", "joint_f", "joint_act") for value in (NAN, INF)),
+    ("joint_target_q", NAN),
+    ("joint_target_qd", NAN),
+    ("joint_X_p", NAN),
+    ("joint_X_c", INF),
+    ("joint_axis", NAN),
+    ("body_com", NAN),
+    *(("body_mass", value) for value in (NAN, INF, -1.0)),
+    ("body_inertia", NAN),
+    *((name, value) for name in ("shape_material_ke", "shape_material_mu") for value in (NAN, INF)),
+    ("sap.shape_material_tau", NAN),
+    ("mujoco.dof_passive_stiffness", NAN),
+    ("mujoco.dof_springref", NAN),
+    ("gravity", NAN),
+]
+OWNER = {
+    "body": "'puck'",
+    "shape": "world 1",
+    "joint": "hinge0",
+    "gravity": "gravity[1",
+    "sap": "world 1",
+    "mujoco": "hinge0",
+}
+
+
+def spoil(model, name, value):
+    """Put a number into the second world's part of an array; returns the index."""
+    target = model
+    for part in name.split("."):
+        target = getattr(target, part)
+    data = target.numpy().copy()
+    entity = name.split(".")[-1].split("_")[0]
+    index = {"body": 3, "shape": len(data) - 1}.get(entity, len(data) // 2)
+    data[index] = value
+    target.assign(data)
+    return index
+
+
+@pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
+def test_impossible_numbers_are_refused(name, value):
+    """At construction and at a notification: array, index, label and world of a number that no step could honour."""
+    model = two_worlds()
+    solver = SolverSAP(model)
+    index = spoil(model, name, value)
+    for refuses in (lambda: SolverSAP(model), lambda: solver.notify_model_changed(newton.ModelFlags.ALL)):
+        with pytest.raises(UnsupportedModelError) as error:
+            refuses()
+        for word in (f"{name}[{index}", f"is {value:g}", OWNER[name.split(".")[0].split("_")[0]]):
+            assert word in str(error.value), error.value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("joint_limit_lower", -INF),
+        ("joint_limit_upper", INF),
+        ("joint_effort_limit", INF),
+        ("joint_velocity_limit", INF),
+        ("shape_material_mu", -1.0),
+        ("shape_material_ke", 0.0),
+        ("sap.shape_material_tau", -1.0),
+    ],
+)
+def test_numbers_that_mean_something_pass(name, value):
+    """No limit, and "not given"."""
+    model = two_worlds()
+    spoil(model, name, value)
+    check_model(model)
+
+
+@pytest.mark.parametrize("name", ["joint_axis", "joint_X_p", "joint_X_c"])
+def test_directions_of_length_zero_are_refused(name):
+    """An axis or a rotation of zeros names its joint."""
+    model = two_worlds()
+    spoil(model, name, 0.0)
+    with pytest.raises(UnsupportedModelError, match=rf"{name} has a length of zero: {name}\[.*hinge0.*world 1"):
+        check_model(model)
 
 
 def test_only_the_offenders_are_named():

@@ -7,6 +7,7 @@ from sap_warp.kernels.launch import WorldRange
 from tests.support.oracle import (
     DenseWorld,
     OracleOptions,
+    close_loops,
     fill_newton_contacts,
     random_contacts,
     random_controls,
@@ -39,6 +40,8 @@ def random_problem(seed, worlds, contacts, overrides=True, **shape):
     rng = np.random.default_rng(seed)
     model = random_model(rng, worlds, exact=True, **shape)
     q, qd = random_state(rng, model, exact=True)
+    if shape.get("couplings"):
+        close_loops(rng, model, q, worlds)
     records = [random_contacts(rng, model, w, contacts, q, exact=True, overrides=overrides) for w in range(worlds)]
     return model, q, qd, records, random_controls(rng, model)
 

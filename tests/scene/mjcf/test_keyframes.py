@@ -143,6 +143,32 @@ def test_unknown_keyframe_names_those_there_are(sim):
         sim.reset(keyframe="hom")
 
 
+@pytest.mark.parametrize("name", [0, ["home"], True])
+def test_a_keyframe_is_named(sim, name):
+    with pytest.raises(TypeError, match="it must be a name, or None"):
+        sim.reset(keyframe=name)
+
+
+def test_reset_to_a_keyframe_heals_inputs_and_leaves_nothing_of_steps_before(sim):
+    """Chosen worlds are those of a simulation that never did anything else; others are the user's."""
+    ctrl, views = sim.model.mujoco.ctrl, [sim.joint_q, sim.joint_qd, sim.body_q, sim.body_qd, sim.body_f]
+    inputs = [sim.joint_target_q, sim.joint_target_qd, sim.joint_f, sim.joint_act]
+    ctrl.zero_()
+    sim.reset(keyframe="home")
+    fresh = [view.numpy().copy() for view in (*views, *inputs)]
+    sim.step(3)
+    later = sim.joint_q.numpy().copy()
+    for view in inputs:
+        view.numpy()[1].flat[7] = np.nan
+    ctrl.numpy()[4:8] = np.nan
+    sim.reset(world_mask=[False, True, False], keyframe="home")
+    for view, expected in zip((*views, *inputs), fresh, strict=True):
+        np.testing.assert_array_equal(view.numpy()[1], expected[1], err_msg=view.name)
+    np.testing.assert_array_equal(sim.joint_q.numpy()[[0, 2]], later[[0, 2]])
+    assert ctrl.numpy().reshape(3, 4).tolist() == [np.float32(sim.keyframes["home"].ctrl).tolist()] * 3
+    assert sim.step_count == 3 and not sim.diverged.any()
+
+
 def test_robot_whose_contacts_are_all_pairs_rests_on_its_floor():
     text = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1" contype="0" conaffinity="0"/>
     <body pos="0 0 .2"><freejoint/><geom name="g" size=".1" contype="0" conaffinity="0"/></body></worldbody>

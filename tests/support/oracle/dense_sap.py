@@ -23,6 +23,7 @@ from .kinematics import (
     BALL,
     D6,
     DISTANCE,
+    FIXED,
     PRISMATIC,
     REVOLUTE,
     Tree,
@@ -45,7 +46,7 @@ MODE_NONE, MODE_POSITION, MODE_VELOCITY, MODE_POSITION_VELOCITY, MODE_EFFORT = r
 
 @dataclass
 class OracleOptions:
-    contact_weight_mode: str = "body_inertia"  # or diag_delassus, delassus
+    contact_weight_mode: str = "body_inertia"  # at the witnesses, full inertia tensors; or diag_delassus, delassus
     contact_point_mode: str = "witness_point"  # or contact_midpoint
     beta: float = 1.0
     sigma: float = 1e-3
@@ -100,7 +101,7 @@ class DenseWorld:
     """The convex problem of one step of one world.
 
     All arrays given are whole-model arrays in public order; velocities inside (`v0`, `v_star`, the argument of `cost`)
-    are this world's dofs in sap order, numbered joint by joint.
+    are this world's unknown dofs in sap order, numbered joint by joint: those of kinematic bodies are given.
 
     Attributes: n, M, A, c (bias: Coriolis, gravity, external wrenches), tau (applied generalized force), v0, v_star;
     per contact J (3 nc x n, rows t1 t2 n), R_WC, phi0, w, Rt, Rn, mu, stiffness, tau_c, vhat, points (velocity points
@@ -127,7 +128,9 @@ class DenseWorld:
         self.joint_q = np.array(joint_q, dtype=np.float64)
         self.joint_qd = np.array(joint_qd, dtype=np.float64)
         self.tree = Tree(model, world)
-        self.n = self.tree.n
+        self.free = self.tree.free
+        self.n = int(self.free.sum())
+        self.position = np.cumsum(self.free) - 1  # of a free dof among the unknowns
         self.poses = self.tree.poses(self.tree.configuration(self.joint_q))
         self._mass = array64(model.body_mass)
         self._inertia = array64(model.body_inertia)
@@ -146,6 +149,8 @@ class DenseWorld:
         )
         self._add_dof_terms()
         self._add_distance_limits()
+        self._add_loops()
+        self._add_mimics()
         self._prepare_contacts(contacts)
 
     # --- free motion (math 3) -----------------------------------------------------------------------------------------
@@ -159,26 +164,28 @@ class DenseWorld:
         return poses.point_jacobian(body, poses.p[body] + poses.R[body] @ self.tree.com[body])
 
     def sap_from_public_qd(self, joint_qd):
-        """This world's sap velocity from a whole-model public joint_qd, at the pose of the start of the step."""
+        """This world's sap velocity, prescribed dofs too, from a public joint_qd at the start of the step."""
         return np.linalg.solve(self.public_from_sap, self.tree.gather(joint_qd))
 
     def _free_motion(self, joint_f, body_f):
         tree, poses, h = self.tree, self.poses, self.h
         self.public_from_sap = tree.public_from_sap_matrix(poses)
-        self.v0 = self.sap_from_public_qd(self.joint_qd)
+        self.v0_all = self.sap_from_public_qd(self.joint_qd)
+        self.v0 = self.v0_all[self.free]
+        self.v0_given = np.where(self.free, 0.0, self.v0_all)
 
         eps = 1e-30  # complex step: exact derivative of the Jacobians along the motion with the velocity held fixed
-        moved = tree.poses(tree.configuration(self.joint_q, self.v0, 1j * eps))
+        moved = tree.poses(tree.configuration(self.joint_q, self.v0_all, 1j * eps))
         gravity = array64(self.model.gravity).reshape(-1, 3)[self.world]
         self.gravity = gravity
-        self.M = np.zeros((self.n, self.n))
-        self.c = np.zeros(self.n)
+        self.M = np.zeros((tree.n, tree.n))
+        self.c = np.zeros(tree.n)
         for b in tree.bodies:
             m, inertia = self._mass[b], self.world_inertia(b)
             Jc, Jw = self.com_jacobian(b), poses.Jw[b]
-            acceleration = self.com_jacobian(b, moved).imag / eps @ self.v0
-            angular_acceleration = moved.Jw[b].imag / eps @ self.v0
-            w = Jw @ self.v0
+            acceleration = self.com_jacobian(b, moved).imag / eps @ self.v0_all
+            angular_acceleration = moved.Jw[b].imag / eps @ self.v0_all
+            w = Jw @ self.v0_all
             force = m * (acceleration - gravity)
             torque = inertia @ angular_acceleration + np.cross(w, inertia @ w)
             if body_f is not None:
@@ -192,10 +199,11 @@ class DenseWorld:
             if joint.floating:  # public force of a floating joint is a world-frame wrench at the centre of mass
                 R_F = poses.R_F[joint.index]
                 tau[joint.dof] = (R_F.T @ tau[joint.dof].reshape(2, 3).T).T.ravel()
-        self.tau = self.public_from_sap.T @ tau  # power is the same in both orders
+        self.tau = (self.public_from_sap.T @ tau)[self.free]  # power is the same in both orders
+        self.M, self.c = self.M[np.ix_(self.free, self.free)], self.c[self.free]
 
-        armature = tree.gather_coefficients(array64(self.model.joint_armature))
-        damping = tree.gather_coefficients(array64(self.model.joint_damping))
+        armature = tree.gather_coefficients(array64(self.model.joint_armature))[self.free]
+        damping = tree.gather_coefficients(array64(self.model.joint_damping))[self.free]
         self.A = self.M + np.diag(armature) + h * np.diag(damping)
         self.v_star = self.v0 + np.linalg.solve(self.A, h * (self.tau - self.c - damping * self.v0))
 
@@ -220,14 +228,14 @@ class DenseWorld:
         )
         effort = array64(model.joint_effort_limit)
         for joint in self.tree.joints:
-            if joint.type not in (PRISMATIC, REVOLUTE, D6, BALL):
+            if joint.type not in (PRISMATIC, REVOLUTE, D6, BALL) or joint.prescribed:
                 continue
             modes = mode[joint.public]
             if np.all(modes == MODE_NONE):
                 continue
             uses_position = np.isin(modes, (MODE_POSITION, MODE_POSITION_VELOCITY))
             error = self._position_error(joint, target_q) if np.any(uses_position) else np.zeros(len(modes))
-            for i, k in enumerate(range(joint.dof.start, joint.dof.stop)):
+            for i, k in enumerate(self.position[joint.dof]):
                 d = joint.public.start + i
                 if modes[i] == MODE_NONE:
                     continue
@@ -250,9 +258,9 @@ class DenseWorld:
         friction, vmax = array64(model.joint_friction), array64(model.joint_velocity_limit)
         for joint in self.tree.joints:
             scalar = joint.type in (PRISMATIC, REVOLUTE, D6)
-            if not scalar and joint.type != BALL:
+            if (not scalar and joint.type != BALL) or joint.prescribed:
                 continue
-            for i, k in enumerate(range(joint.dof.start, joint.dof.stop)):
+            for i, k in enumerate(self.position[joint.dof]):
                 d, A_kk, row = joint.public.start + i, self.A[k, k], np.eye(self.n)[k]
                 if friction[d] > 0.0:
                     args = (h * friction[d], self.options.sigma / A_kk)
@@ -269,17 +277,17 @@ class DenseWorld:
                 if limit_ke[d] > 0.0 and upper[d] < NO_POSITION_LIMIT:
                     self._add_limit("limit", -row, upper[d] - q, speed, limit_ke[d], limit_kd[d], 1.0 / A_kk)
 
-    def _add_limit(self, name, row, gap, speed, ke, kd, w):
-        """Soft one-sided limit on a gap whose rate is row @ v; takes part only when it can be reached in two steps."""
+    def _add_limit(self, name, row, gap, speed, ke, kd, w, given=0.0):
+        """Soft one-sided limit on a gap whose rate is row @ v + given; only when it can be reached in two steps."""
         h, tau = self.h, kd / ke
         if gap <= 2.0 * h * speed:
-            args = (-gap / (h + tau), max(NEAR_RIGID * w, 1.0 / (h * ke * (h + tau))))
+            args = (-gap / (h + tau) - given, max(NEAR_RIGID * w, 1.0 / (h * ke * (h + tau))))
             self._add(name, row, lambda v: terms.unilateral(v, *args))
 
     def _add_distance_limits(self):
         model, poses = self.model, self.poses
         for joint in self.tree.joints:
-            if joint.type != DISTANCE:
+            if joint.type != DISTANCE or joint.prescribed:
                 continue
             d = joint.public.start
             lower, upper = (array64(getattr(model, f"joint_limit_{side}"))[d] for side in ("lower", "upper"))
@@ -291,12 +299,58 @@ class DenseWorld:
                 continue
             n = (x_c - x_p) / distance
             row = n @ (poses.point_jacobian(joint.child, x_c) - poses.point_jacobian(joint.parent, x_p))
+            given, row = row @ self.v0_given, row[self.free]
             w = np.sum(row**2 / np.diag(self.A))
-            speed = max(abs(row @ self.v0), abs(row @ self.v_star))
+            speed = max(abs(row @ self.v0 + given), abs(row @ self.v_star + given))
             if 0.0 <= upper < NO_POSITION_LIMIT:
-                self._add_limit("distance", -row, upper - distance, speed, ke, kd, w)
+                self._add_limit("distance", -row, upper - distance, speed, ke, kd, w, -given)
             if 0.0 <= lower:
-                self._add_limit("distance", row, distance - lower, speed, ke, kd, w)
+                self._add_limit("distance", row, distance - lower, speed, ke, kd, w, given)
+
+    # --- bilateral rows -----------------------------------------------------------------------------------------------
+
+    def _add_bilateral(self, name, row, violation):
+        """Near-rigid equation whose rate is row @ (all velocities); half of the violation is gone after a step."""
+        given, row = row @ self.v0_given, row[self.free]
+        w = np.sum(row**2 / np.diag(self.A))
+        if w > 1e-20:
+            args = (-violation / (2.0 * self.h) - given, NEAR_RIGID * w)
+            self._add(name, row, lambda v: terms.bilateral(v, *args))
+
+    def _add_loops(self):
+        if not self.tree.loops:
+            return
+        if not array_int(self.model.joint_enabled)[[joint.index for joint in self.tree.loops]].all():
+            raise NotImplementedError("disabled loop joints")
+        tree, eps = self.tree, 1e-30
+        columns = []
+        for k in range(tree.n):
+            config = tree.configuration(self.joint_q, np.eye(tree.n)[k], 1j * eps)
+            columns.append(tree.loop_violations(tree.poses(config)).imag / eps)
+        for row, violation in zip(np.array(columns).T, tree.loop_violations(self.poses).real, strict=True):
+            self._add_bilateral("loop", row, violation)
+
+    def _add_mimics(self):
+        """q of a follower = c0 + c1 q of its leader, for every dof."""
+        model, couplings = self.model, []
+        if model.constraint_mimic_count:
+            names = ("joint0", "joint1", "coef0", "coef1")
+            couplings = list(zip(*(array64(getattr(model, f"constraint_mimic_{name}")) for name in names), strict=True))
+        followed = {int(c[0]) for c in couplings}
+        for follower, leader in enumerate(array_int(model.joint_mimic_joint)):
+            if leader >= 0 and follower not in followed:
+                couplings.append((follower, leader, *array64(model.joint_mimic_coeffs)[follower]))
+        joints = {joint.index: joint for joint in self.tree.joints}
+        for follower, leader, c0, c1 in couplings:
+            if int(follower) not in joints:
+                continue
+            first, second = joints[int(follower)], joints[int(leader)]
+            for i in range(first.dof.stop - first.dof.start):
+                row = np.zeros(self.tree.n)
+                row[first.dof.start + i] += 1.0
+                row[second.dof.start + i] -= c1
+                q = self.joint_q[[first.q.start + i, second.q.start + i]]
+                self._add_bilateral("mimic", row, q[0] - c0 - c1 * q[1])
 
     # --- contacts (math 4.1, 4.2) -------------------------------------------------------------------------------------
 
@@ -337,7 +391,7 @@ class DenseWorld:
         for index, contact in enumerate(contacts):
             contact = Contact(**contact) if isinstance(contact, dict) else contact
             a, b = int(shape_body[contact.shape0]), int(shape_body[contact.shape1])
-            if a < 0 and b < 0:
+            if not self.tree.movable[a] and not self.tree.movable[b]:
                 continue
             R_WC = contact_frame(np.asarray(contact.normal, dtype=np.float64))
             core = self.to_world(b, contact.point1) - self.to_world(a, contact.point0)
@@ -345,41 +399,75 @@ class DenseWorld:
             x0 = self.to_world(a, np.add(contact.point0, contact.offset0, dtype=np.float64))
             x1 = self.to_world(b, np.add(contact.point1, contact.offset1, dtype=np.float64))
             k0, k1, k, tau, mu = self.pair_material(contact)
+            if opt.contact_weight_mode == "body_inertia":
+                w = self.body_mobility(a, x0, R_WC) + self.body_mobility(b, x1, R_WC)
             if opt.contact_point_mode == "contact_midpoint":
                 alpha0 = k0 / (k0 + k1) if k0 + k1 > 0.0 else 0.5
                 x0 = x1 = alpha0 * x0 + (1.0 - alpha0) * x1
             elif opt.contact_point_mode != "witness_point":
                 raise ValueError(opt.contact_point_mode)
             J = R_WC.T @ (self.poses.point_jacobian(b, x1) - self.poses.point_jacobian(a, x0))
-            if opt.contact_weight_mode == "body_inertia":
-                w = self.body_mobility(a, x0, R_WC) + self.body_mobility(b, x1, R_WC)
-            elif opt.contact_weight_mode == "diag_delassus":
-                w = np.linalg.norm(J @ np.diag(1.0 / np.diag(self.A)) @ J.T) / 3.0
+            drift, J = J @ self.v0_given, J[:, self.free]
+            if opt.contact_weight_mode == "diag_delassus":
+                w = self.diagonal_mobility(J)
             elif opt.contact_weight_mode == "delassus":
                 w = np.linalg.norm(J @ A_inv @ J.T) / 3.0
-            else:
+            elif opt.contact_weight_mode != "body_inertia":
                 raise ValueError(opt.contact_weight_mode)
             w = max(w, 1e-12)
             Rn = max(opt.beta**2 / (4.0 * np.pi**2) * w, 1.0 / (h * k * (h + tau)))
             blocks.append(J)
-            rows.append((index, R_WC, (x0, x1), phi0, w, opt.sigma * w, Rn, mu, k, tau, -phi0 / (h + tau)))
+            rows.append((index, R_WC, (x0, x1), phi0, w, opt.sigma * w, Rn, mu, k, tau, -phi0 / (h + tau), drift))
         self.nc = len(blocks)
         self.J = np.vstack(blocks) if blocks else np.zeros((0, n))
-        columns = zip(*rows, strict=True) if rows else [()] * 11
-        names = ("contact_index", "R_WC", "points", "phi0", "w", "Rt", "Rn", "mu", "stiffness", "tau_c", "vhat_n")
+        columns = zip(*rows, strict=True) if rows else [()] * 12
+        names = (
+            "contact_index",
+            "R_WC",
+            "points",
+            "phi0",
+            "w",
+            "Rt",
+            "Rn",
+            "mu",
+            "stiffness",
+            "tau_c",
+            "vhat_n",
+            "drift",
+        )
         for name, column in zip(names, columns, strict=True):
             setattr(self, name, np.array(column))
+
+    def diagonal_mobility(self, J):
+        return np.linalg.norm(J @ np.diag(1.0 / np.diag(self.A)) @ J.T) / 3.0
+
+    def carrier(self, body):
+        """The body itself if it has mass, else the heaviest one fixed to it, else that of the body above; None."""
+        if self._mass[body] > 0.0:
+            return body
+        welded = [{j.parent, j.child} for j in self.tree.joints if j.type == FIXED and j.parent >= 0]
+        group = {body}
+        while True:
+            more = group.union(*(pair for pair in welded if pair & group))
+            if more == group:
+                break
+            group = more
+        heavy = [b for b in group if self._mass[b] > 0.0]
+        if heavy:
+            return max(heavy, key=lambda b: self._mass[b])
+        (above,) = {self.tree.above[b].parent for b in group} - group
+        return self.carrier(above) if self.tree.movable[above] else None
 
     def body_mobility(self, body, x, R_WC):
         """Mean over the contact directions of 1/m + (r x c)^T I^-1 (r x c), lever arm r from the centre of mass.
 
-        A body without mass moves like the first one above it that has some.
+        I is the full tensor. A body without mass moves like its carrier, or if it has none, like its dofs.
         """
-        parents = {joint.child: joint.parent for joint in self.tree.joints}
-        while body >= 0 and self._mass[body] <= 0.0:
-            body = parents[body]
-        if body < 0:
+        if not self.tree.movable[body]:
             return 0.0
+        if self.carrier(body) is None:
+            return self.diagonal_mobility(self.poses.point_jacobian(body, x)[:, self.free])
+        body = self.carrier(body)
         inertia = self.world_inertia(body)
         inverse = np.linalg.inv(inertia) if np.linalg.det(inertia) > 0.0 else np.zeros((3, 3))
         arms = skew(x - self.to_world(body, self.tree.com[body])) @ R_WC
@@ -388,7 +476,7 @@ class DenseWorld:
     # --- the objective ------------------------------------------------------------------------------------------------
 
     def _contact(self, i, v):
-        vc = self.J[3 * i : 3 * i + 3] @ v
+        vc = self.J[3 * i : 3 * i + 3] @ v + self.drift[i]
         return terms.contact_cost(vc, np.array([0.0, 0.0, self.vhat_n[i]]), self.mu[i], self.Rt[i], self.Rn[i])
 
     def cost(self, v):
@@ -469,16 +557,18 @@ class DenseWorld:
 
     def integrate(self, v, mode="sap_euler"):
         """(joint_q, joint_qd) after the step: whole-model, public order, only this world's entries changed."""
+        moving = self.v0_all.copy()
+        moving[self.free] = v
         if mode == "sap_euler":
-            joint_q = self.tree.advance(self.joint_q, v, self.h, exponential=False)
+            joint_q = self.tree.advance(self.joint_q, moving, self.h, exponential=False)
         elif mode == "midpoint":
-            joint_q = self.tree.advance(self.joint_q, 0.5 * (self.v0 + v), self.h, exponential=True)
+            joint_q = self.tree.advance(self.joint_q, 0.5 * (self.v0_all + moving), self.h, exponential=True)
         else:
             raise ValueError(mode)
-        return joint_q, self.public_qd(joint_q, v)
+        return joint_q, self.public_qd(joint_q, moving)
 
     def public_qd(self, joint_q, v):
-        """Whole-model public joint_qd of the sap velocity v at the pose joint_q."""
+        """Whole-model public joint_qd of the sap velocity v, of all dofs, at the pose joint_q."""
         public = self.tree.public_from_sap_matrix(self.tree.poses(self.tree.configuration(joint_q))) @ v
         joint_qd = self.joint_qd.copy()
         for joint in self.tree.joints:

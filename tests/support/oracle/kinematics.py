@@ -101,7 +101,8 @@ class Joint:
     linear_count: int
     q: slice  # into the whole model's joint_q
     public: slice  # into the whole model's joint_qd
-    dof: slice  # into this world's velocity vector
+    dof: slice  # into this world's velocity vector; empty for a joint that closes a loop
+    prescribed: bool  # the child is kinematic: position and velocity are given
 
     @property
     def floating(self):
@@ -125,17 +126,17 @@ class Poses:
 
 
 class Tree:
-    """The kinematic forest of one world."""
+    """The kinematic forest of one world, with what belongs to no world and cannot be moved.
+
+    `joints` carry their child, `loops` only constrain it; `free` tells dofs that are unknown from prescribed ones.
+    """
 
     def __init__(self, model, world=0):
         joint_world = array_int(model.joint_world)
         # A model built without begin_world() keeps everything in the global world -1.
-        mine = joint_world == world if model.world_count > 1 or np.any(joint_world == world) else joint_world == -1
-        indices = np.flatnonzero(mine)
+        indices = np.flatnonzero((joint_world == world) | (joint_world == -1))
         if len(indices) == 0:
             raise ValueError(f"world {world} has no joints")
-        if np.any(array_int(model.joint_articulation)[indices] < 0):
-            raise NotImplementedError("the oracle knows no loop joints")
 
         jtype, parent, child = (array_int(getattr(model, f"joint_{k}")) for k in ("type", "parent", "child"))
         X_p, X_c, axis = array64(model.joint_X_p), array64(model.joint_X_c), array64(model.joint_axis)
@@ -143,8 +144,14 @@ class Tree:
         dim = array_int(model.joint_dof_dim)
 
         self.joints: list[Joint] = []
+        self.loops: list[Joint] = []
+        kinematic = (array_int(model.body_flags) & 2) != 0
+        articulation = array_int(model.joint_articulation)
+        held = {int(child[j]) for j in indices if articulation[j] >= 0}
         n = 0
         for j in indices:
+            closes = articulation[j] < 0 and (parent[j] >= 0 or int(child[j]) in held)
+            held.add(int(child[j]))
             if jtype[j] > D6:
                 raise NotImplementedError(f"joint type {jtype[j]}")
             count = qd_start[j + 1] - qd_start[j]
@@ -154,7 +161,7 @@ class Tree:
                 ang = axes[dim[j, 0] :]
                 if len(ang) > 1 and np.abs(ang @ ang.T - np.eye(len(ang))).max() > 1e-5:
                     raise NotImplementedError("the angular axes of a d6 joint must be orthogonal")
-            self.joints.append(
+            (self.loops if closes else self.joints).append(
                 Joint(
                     index=int(j),
                     type=int(jtype[j]),
@@ -168,16 +175,21 @@ class Tree:
                     linear_count=int(dim[j, 0]),
                     q=slice(int(q_start[j]), int(q_start[j + 1])),
                     public=slice(int(qd_start[j]), int(qd_start[j + 1])),
-                    dof=slice(n, n + int(count)),
+                    dof=slice(n, n if closes else n + int(count)),
+                    prescribed=bool(kinematic[child[j]]),
                 )
             )
-            n += int(count)
+            n = n if closes else n + int(count)
         self.n = n
         self.bodies = [joint.child for joint in self.joints]
         self.com = {b: array64(model.body_com)[b] for b in self.bodies}
-        flags = array_int(model.body_flags)
-        if any(flags[b] & 2 for b in self.bodies):
-            raise NotImplementedError("kinematic bodies")
+        self.above = {joint.child: joint for joint in self.joints}
+        self.free = np.ones(n, dtype=bool)
+        self.movable = {-1: False}
+        for joint in self.joints:
+            self.free[joint.dof] = not joint.prescribed
+            own = joint.dof.stop > joint.dof.start and not joint.prescribed
+            self.movable[joint.child] = own or self.movable[joint.parent]
 
     # --- configuration ------------------------------------------------------------------------------------------------
 
@@ -280,6 +292,8 @@ class Tree:
         """Whole-model joint_q after h at constant sap velocity v (math 7); only this world's entries change."""
         out = np.array(joint_q, dtype=np.float64)
         for joint in self.joints:
+            if joint.prescribed:  # passes through a step, as Newton defines it
+                continue
             q, vj = out[joint.q], v[joint.dof]
             if joint.type == BALL:
                 out[joint.q] = rotate(q, vj, h, exponential)
@@ -291,6 +305,47 @@ class Tree:
             else:
                 out[joint.q] = q + h * vj
         return out
+
+    # --- constraints --------------------------------------------------------------------------------------------------
+
+    def loop_violations(self, poses: Poses):
+        """What the loop joints ask to be zero, analytic in the configuration; [m] and [rad] or sines.
+
+        Of the relative motion of F (on the parent) and M (on the child), in axes of F: the displacement across the
+        free linear axes; and of the rotation all of its vector, or with one free axis how far M's axis leaves it, or
+        with two how far they are from a right angle. Rows span the complement of the free axes, whose choice matters to
+        their regularization: the oracle takes coordinate axes, so free axes have to be some.
+        """
+        out = []
+        for joint in self.loops:
+            if joint.type == FREE:
+                continue
+            R_F = poses.R[joint.parent] @ joint.R_p
+            p_F = poses.p[joint.parent] + poses.R[joint.parent] @ joint.p_p
+            R = R_F.T @ poses.R[joint.child] @ joint.R_c
+            p = R_F.T @ (poses.p[joint.child] + poses.R[joint.child] @ joint.p_c - p_F)
+            axes = joint.axes if joint.type in (PRISMATIC, REVOLUTE, D6) else np.zeros((0, 3))
+            linear, angular = axes[: joint.linear_count], axes[joint.linear_count :]
+            angular = np.eye(3) if joint.type == BALL else angular
+            out += [p[k] for k in range(3) if not linear[:, k].any()]
+            if len(angular) == 0:
+                out += list(rotation_vector_from_matrix(R))
+            elif len(angular) == 1:
+                swing = np.cross(angular[0], R @ angular[0])
+                out += [swing[k] for k in range(3) if angular[0, k] == 0.0]
+            elif len(angular) == 2:
+                out.append(angular[0] @ R @ angular[1] - angular[0] @ angular[1])
+        return np.array(out)
+
+
+def rotation_vector_from_matrix(R):
+    """Rotation vector of a rotation by less than pi; analytic in R."""
+    axial = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2.0
+    sine = np.sqrt(axial @ axial + 0j)
+    if abs(sine) < 1e-6:
+        return axial
+    angle = np.arccos((np.trace(R) - 1.0) / 2.0 + 0j)
+    return axial * (angle if np.iscomplexobj(R) else angle.real) / (sine if np.iscomplexobj(R) else sine.real)
 
 
 def rotate(q, w, h, exponential):

@@ -12,7 +12,19 @@ import numpy as np
 import warp as wp
 
 from .dense_sap import Contact
-from .kinematics import BALL, DISTANCE, FREE, Tree, array64, array_int
+from .kinematics import (
+    BALL,
+    DISTANCE,
+    FREE,
+    PRISMATIC,
+    REVOLUTE,
+    Tree,
+    array64,
+    array_int,
+    matrix_from_quat,
+    quat_from_matrix,
+    quat_from_rotation_vector,
+)
 
 _ROOTS = ("free", "revolute", "distance", "d6", "ball", "prismatic")
 
@@ -120,19 +132,28 @@ def _add_joint(builder, rng, kind, parent, child, exact):
     )
 
 
-def _add_tree(builder, rng, root, length, kinds, exact):
-    """A random branching tree; returns its number of dofs."""
+def _add_tree(builder, rng, root, length, kinds, exact, massless=0.0, kinematic=0.0):
+    """A random branching tree; returns its number of dofs.
+
+    Links without mass get armature at all their dofs, so that A stays regular.
+    """
     bodies, joints, start = [], [], builder.joint_dof_count
     for i in range(length):
-        mass = rng.uniform(0.3, 3.0)
+        empty = massless > 0.0 and rng.random() < massless
+        given = i == 0 and kinematic > 0.0 and rng.random() < kinematic
+        mass = 0.0 if empty else rng.uniform(0.3, 3.0)
         body = builder.add_link(
             mass=mass,
             com=wp.vec3(*(rng.uniform(-0.15, 0.15, 3) if rng.random() < 0.7 else np.zeros(3))),
             inertia=wp.mat33(*_inertia(rng, mass).ravel()),
             lock_inertia=True,
+            is_kinematic=given,
         )
         parent = -1 if i == 0 else int(rng.choice(bodies))
+        first = builder.joint_dof_count
         joints.append(_add_joint(builder, rng, root if i == 0 else rng.choice(kinds), parent, body, exact))
+        for dof in range(first, builder.joint_dof_count) if empty else ():
+            builder.joint_armature[dof] = rng.uniform(0.05, 0.2)
         bodies.append(body)
         cfg = newton.ModelBuilder.ShapeConfig(
             ke=10.0 ** rng.uniform(3, 7),
@@ -149,6 +170,45 @@ def _add_tree(builder, rng, root, length, kinds, exact):
     return builder.joint_dof_count - start
 
 
+def _add_couplings(builder, rng, joints, bodies):
+    """One mimic joint and one loop joint of a random type, where there is something to couple."""
+    scalar = [j for j in joints if int(builder.joint_type[j]) in (PRISMATIC, REVOLUTE)]
+    tree = builder.joint_articulation
+    pairs = [(j, k) for j in scalar for k in scalar if j != k and tree[j] == tree[k]]
+    if pairs:
+        builder.set_joint_mimic(*(int(j) for j in rng.choice(pairs)), coeffs=tuple(rng.uniform(-1.0, 1.0, 2)))
+    joined = {frozenset((builder.joint_parent[j], builder.joint_child[j])) for j in joints}
+    pairs = [(a, b) for a in bodies for b in bodies if a != b and frozenset((a, b)) not in joined]
+    if pairs:
+        parent, child = (int(b) for b in rng.choice(pairs))
+        axes = [newton.ModelBuilder.JointDofConfig(axis=axis) for axis in (newton.Axis.X, newton.Axis.Z)]
+        kind = rng.choice(["fixed", "ball", "revolute", "prismatic", "universal"])
+        if kind == "universal":
+            builder.add_joint_d6(parent, child, angular_axes=axes)
+        else:
+            more = {"axis": newton.Axis.Y} if kind in ("revolute", "prismatic") else {}
+            getattr(builder, f"add_joint_{kind}")(parent, child, **more)
+
+
+def close_loops(rng, model, joint_q, world_count):
+    """Move the frames of loop joints so that at ``joint_q`` they are violated by 1 cm and 0.2 rad or so."""
+    frames = array64(model.joint_X_c)
+    for world in range(world_count):
+        tree = Tree(model, world)
+        poses = tree.poses(tree.configuration(joint_q))
+        for joint in tree.loops:
+            R = (
+                poses.R[joint.parent]
+                @ joint.R_p
+                @ matrix_from_quat(quat_from_rotation_vector(rng.normal(size=3) * 0.1))
+            )
+            p = poses.p[joint.parent] + poses.R[joint.parent] @ joint.p_p + rng.normal(size=3) * 0.01
+            back = poses.R[joint.child].T
+            frames[joint.index, :3] = back @ (p - poses.p[joint.child])
+            frames[joint.index, 3:] = quat_from_matrix(back @ R)
+    model.joint_X_c.assign(frames.astype(np.float32))
+
+
 def random_model(
     rng,
     world_count=2,
@@ -159,6 +219,9 @@ def random_model(
     kinds=("revolute", "prismatic", "ball", "d6", "fixed", "revolute", "free", "distance"),
     exact=False,
     device="cpu",
+    massless=0.0,
+    kinematic=0.0,
+    couplings=False,
 ) -> newton.Model:
     """Worlds that differ in topology, parameters and gravity, over one global ground plane (shape 0, body -1).
 
@@ -168,26 +231,34 @@ def random_model(
         max_dofs: Bound on the dofs of a world.
         kinds: Joint types inside the trees; free and distance joints between bodies are included by default.
         exact: Joint frames and axes unit to the last bit of fp32.
+        massless: Share of bodies without mass.
+        kinematic: Share of trees with a kinematic root.
+        couplings: Whether each world has a mimic and a loop joint; see `close_loops`.
     """
     builder = newton.ModelBuilder()
     builder.add_ground_plane(cfg=newton.ModelBuilder.ShapeConfig(ke=1e5, mu=0.7, gap=0.0))
     turn = int(rng.integers(len(roots)))
     for _ in range(world_count):
         builder.begin_world(gravity=tuple(rng.normal(size=3) * 2.0 + np.array([0.0, 0.0, -9.0])))
-        room = max_dofs
+        room, joints, bodies = max_dofs, builder.joint_count, builder.body_count
+        special = {"massless": massless, "kinematic": 0.0}  # the first tree of a world can move
         for _ in range(int(rng.integers(1, trees + 1))):
             state = rng.bit_generator.state
             trial = newton.ModelBuilder()  # dry run for the number of dofs
             length = int(rng.integers(1, max_bodies + 1))
-            dofs = _add_tree(trial, rng, roots[turn % len(roots)], length, kinds, exact)
+            dofs = _add_tree(trial, rng, roots[turn % len(roots)], length, kinds, exact, **special)
             if dofs > room:
                 continue
             rng.bit_generator.state = state
             rng.integers(1, max_bodies + 1)
-            room -= _add_tree(builder, rng, roots[turn % len(roots)], length, kinds, exact)
+            room -= _add_tree(builder, rng, roots[turn % len(roots)], length, kinds, exact, **special)
+            special["kinematic"] = kinematic
             turn += 1
         if room == max_dofs:
             _add_tree(builder, rng, "free", 1, kinds, exact)
+        if couplings:
+            first = range(joints, builder.joint_count), range(bodies, builder.body_count)
+            _add_couplings(builder, rng, *first)
         builder.end_world()
     return builder.finalize(device=device)
 

@@ -84,3 +84,8 @@ def velocity_limit(v, vmax, R):
     if excess <= 0.0:
         return 0.0, 0.0, 0.0
     return 0.5 * excess * excess / R, np.sign(v) * excess / R, 1.0 / R
+
+
+def bilateral(v, vhat, R):
+    """Cost, gradient and curvature of an equation that asks for the rate vhat."""
+    return 0.5 * (vhat - v) ** 2 / R, (v - vhat) / R, 1.0 / R
