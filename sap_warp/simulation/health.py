@@ -137,8 +137,8 @@ class Health:
         integration = self._shards[0].solver.options.position_integration
         other = ' or position_integration="sap_euler", which takes energy away' if integration == "midpoint" else ""
         return (
-            f"The energy of worlds grows without work{f', now in {worlds}' if worlds else ''}: the time step is too large "
-            f"for how fast they move. What helps: a smaller dt, joints with some armature or damping{other}."
+            f"The energy of worlds grows without work{f', now in {worlds}' if worlds else ''}: the time step is too "
+            f"large for how fast they move. What helps: a smaller dt, joints with armature or damping{other}."
         )
 
     def _describe_dropped(self) -> str:
