@@ -57,6 +57,7 @@ class Run:
         self.groups = self._make_groups()
         self._graphs: list[_Graphs] = []
         self._last: Any = None
+        self._single: Any = None
         passes = 1024 if self._ranges is None else self._ranges.passes
         self._most = min(max(PASS_STEPS, PASS_WORLD_STEPS // shard.world_count), passes + 1)
         self.stopped = False
@@ -85,6 +86,7 @@ class Run:
                 bundle = self._record(partial(self._take_bundle, group)) if few else None
                 self._graphs.append(_Graphs(begin, first, further, bundle))
             self._last = self._record(self.finish)
+            self._single = self._record(partial(self.launch, 1))
 
     def replay(self, steps: int) -> None:
         """Take ``steps`` steps; does not wait for the device."""
@@ -95,6 +97,9 @@ class Run:
 
     def _replay(self, steps: int) -> None:
         launch = wp.capture_launch
+        if steps == 1:
+            launch(self._single)
+            return
         for graphs in self._graphs:
             launch(graphs.begin)
             further = steps - 2
