@@ -115,7 +115,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
                 i += wp.block_dim()
             run += 1
         if moved:
-            io.watched[world] = 0
+            wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
         return mark
 
     @wp.func
@@ -149,7 +149,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
         while e < e_end:
             v = io.d.v0[e]
             if wp.abs(v - io.v_new[io.layout.dof_newton[e]]) > F(1e-4) + F(1e-3) * wp.abs(v):
-                io.watched[world] = 0
+                wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
             e += wp.block_dim()
 
     @wp.func
@@ -369,7 +369,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
         if task == BEGIN or task == PLACE:
             mark = read_coordinates(io, s, world)
             if task == PLACE:
-                io.watched[world] = 0
+                wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
         else:
             advance(io, world, dt)
             mark = round_coordinates(io, s, world)
