@@ -95,7 +95,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             slot[j + 1] = value
             i += 1
 
-    @wp.func
+    @wp.func(inline=False)
     def prepare_dofs(stage_in: wp.array(dtype=Stage), dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64):
         """Terms of the dofs of a world."""
         s = stage_in[0]
@@ -130,7 +130,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
                 i += 1
         return count
 
-    @wp.func
+    @wp.func(inline=False)
     def assign_rows(
         stage_in: wp.array(dtype=Stage),
         contacts_in: wp.array(dtype=ContactInput),
@@ -148,7 +148,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         to_slot = first_slot - first
         return special | assign_contacts(c, s.law, s.rows, s.slot, to_slot, first + lane(), end, dt)
 
-    @wp.func
+    @wp.func(inline=False)
     def place_rows(stage_in: wp.array(dtype=Stage), contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
         """Geometry and weights."""
         s = stage_in[0]
@@ -176,7 +176,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             refine_contact(s.layout, s.mobility, c, s.law, s.motion, s.rows, row, dt, s.scratch)
             row += stride
 
-    @wp.func
+    @wp.func(inline=False)
     def list_world(stage_in: wp.array(dtype=Stage), world: int):
         layout = stage_in[0].layout
         out = stage_in[0].rows
