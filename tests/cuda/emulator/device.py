@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import build
-from .ptx import Module
+from .ptx import Module, parse
 from .translate import Translation, translate
 
 WHAT = {  # as in device.c; {lane}, {other}
@@ -79,7 +81,8 @@ class Kernel:
 
     def __init__(self, module: Module, name: str):
         """Translate it."""
-        self.name = name
+        self.name = re.sub(r"_[0-9a-f]{8}_cuda_kernel_forward$", "", name).rpartition("__")[2]
+        """As in the source."""
         self.translation: Translation = translate(module, name)
         self._library: ctypes.CDLL | None = None
 
@@ -91,12 +94,20 @@ class Kernel:
         return self._library
 
 
+@functools.cache
+def load_kernel(text: str, name: str) -> Kernel:
+    """The kernel ``name`` of a PTX text."""
+    return Kernel(parse(text), name)
+
+
 class Device:
     """Launches kernels and remembers what they did."""
 
     def __init__(self, seed: int = 1):
         """``seed`` chooses the order of blocks and lanes; 0 keeps them in order."""
         self.seed = seed
+        self.skipped: tuple[str, int] = ("", 0)
+        """Kernel and line of a barrier that is left out, as if it had been forgotten."""
         self.faults: list[Fault] = []
         self.counts: defaultdict[str, Counts] = defaultdict(Counts)
 
@@ -113,6 +124,8 @@ class Device:
         begin, end = (ctypes.c_void_p.in_dll(library, f"constants_{name}") for name in ("begin", "end"))
         for name in ("barriers", "sectors_read", "sectors_written"):
             ctypes.c_uint64.in_dll(device, name).value = 0
+        skipped = ctypes.c_int.in_dll(device, "skipped_barrier")
+        skipped.value = self.skipped[1] if self.skipped[0] == kernel.name else 0
         self.seed += self.seed > 0  # another order each time
         is_complete = device.device_launch(
             library.run_lane,

@@ -18,12 +18,15 @@ from typing import Any
 import warp as wp
 from warp._src import context as warp_context
 
-from . import build, ptx
-from .device import Device, EmulationError, Kernel
+from . import build
+from .device import Device, EmulationError, Kernel, load_kernel
 
 OURS = ("sap_warp", "tests")
-CONTEXT = 0xC0DA000
 STREAM = 0x57E0000
+CONTEXTS = itertools.count(0xC0DA00, 16)
+"""The first context of each driver; its device i has the i-th after it. Warp remembers what it loaded by context."""
+SIZES: dict[int, int] = {}
+"""Bytes by address of all that is allocated."""
 PROPERTIES = {
     "name": b"pretended",
     "arch": 80,
@@ -98,10 +101,8 @@ class Driver:
         """Changes the PTX of a kernel before it is translated: for mutations."""
         self.log: list[tuple[str, str]] = []
         """What was asked of the device: (launch, kernel), (h2d, ""), (d2h, ""), (d2d, ""), (set, ""), (graph, "")."""
+        self._first_context = next(CONTEXTS)
         self._current: list[int | None] = [None]
-        self._sizes: dict[int, int] = {}
-        self._modules: dict[int, ptx.Module] = {}
-        self._texts: dict[int, str] = {}
         self._ids = itertools.count(1)
         self._graphs: dict[int, list[Callable[[], None]]] = {}
         self._captures: dict[int, list[Callable[[], None]]] = {}
@@ -143,7 +144,7 @@ class Driver:
                 target._obj.value = 1 << 30
 
     def wp_cuda_device_get_primary_context(self, ordinal: int) -> int:
-        return CONTEXT + ordinal
+        return self._first_context + ordinal
 
     def wp_cuda_driver_is_initialized(self) -> bool:
         return True
@@ -164,7 +165,7 @@ class Driver:
         return True
 
     def wp_cuda_context_get_device_ordinal(self, context: int) -> int:
-        return context - CONTEXT
+        return context - self._first_context
 
     def wp_cuda_context_set_stream(self, context: int, stream: Any, sync: int) -> None:
         pass
@@ -211,12 +212,12 @@ class Driver:
     def wp_alloc_device_default(self, context: int, size: int, tag: Any) -> int:
         self._refuse_in_capture("allocation")
         pointer = build.runtime().device_alloc(max(size, 1))
-        self._sizes[pointer] = size
+        SIZES[pointer] = size
         return pointer
 
     def wp_free_device_default(self, context: int, pointer: Any) -> None:
         address = _number(pointer)
-        build.runtime().device_free(address, self._sizes.pop(address))
+        build.runtime().device_free(address, SIZES.pop(address))
 
     def wp_memcpy_h2d(self, context: int, to: Any, source: Any, size: int, stream: Any) -> bool:
         return self._copy("h2d", to, source, size, stream)
@@ -244,7 +245,7 @@ class Driver:
 
     def _check(self, pointer: int, size: int, what: str) -> None:
         """A copy must stay within one allocation."""
-        inside = any(p <= pointer and pointer + size <= p + n for p, n in self._sizes.items())
+        inside = any(p <= pointer and pointer + size <= p + n for p, n in SIZES.items())
         if size and not inside:
             raise EmulationError(f"{what} of {size} bytes at {pointer:#x} leaves what is allocated on the device")
 
@@ -276,19 +277,18 @@ class Driver:
 
     # --- kernels ---
 
-    def wp_cuda_load_module(self, context: int, path: bytes) -> int:
-        handle = next(self._ids)
-        self._texts[handle] = Path(path.decode()).read_text(errors="replace")
-        return handle
+    def wp_cuda_load_module(self, context: int, path: bytes) -> str:
+        return Path(path.decode()).read_text(errors="replace")
 
-    def wp_cuda_unload_module(self, context: int, handle: int) -> None:
-        self._texts.pop(handle, None)
+    def wp_cuda_unload_module(self, context: int, text: str) -> None:
+        pass
 
-    def wp_cuda_get_kernel(self, context: int, handle: int, name: bytes) -> Kernel:
-        return Kernel(ptx.parse(self.edit(name.decode(), self._texts[handle])), name.decode())
+    def wp_cuda_get_kernel(self, context: int, text: str, name: bytes) -> Kernel:
+        return load_kernel(self.edit(name.decode(), text), name.decode())
 
     def wp_cuda_configure_kernel_shared_memory(self, kernel: Kernel, size: int) -> bool:
-        kernel.translation.shared_bytes += size
+        if size:
+            raise NotImplementedError(f"{kernel.name} wants dynamic shared memory.")
         return True
 
     def wp_cuda_launch_kernel(
@@ -372,6 +372,7 @@ def pretended(device: Device, device_count: int = 1) -> Iterator[Driver]:
     wp.init()
     runtime: Any = warp_context.runtime
     native, load, arch = runtime.core, warp_context.Module.load, runtime.default_ptx_arch
+    native = native.native if isinstance(native, _Retired) else native
     driver = Driver(native, device, device_count)
     hosts: dict[tuple[Any, bytes], HostModule] = {}
 
@@ -412,10 +413,10 @@ class _Retired:
     """Warp's library again, and the driver for arrays and graphs that are collected later."""
 
     def __init__(self, native: Any, driver: Driver):
-        self._native, self._driver = native, driver
+        self.native, self._driver = native, driver
 
     def __getattr__(self, name: str) -> Any:
         retired = ("wp_free_device_default", "wp_cuda_context_push_current", "wp_cuda_context_pop_current")
         if name in retired or name.endswith("destroy") or name == "wp_cuda_unload_module":
             return getattr(self._driver, name)
-        return getattr(self._native, name)
+        return getattr(self.native, name)

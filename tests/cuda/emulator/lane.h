@@ -29,6 +29,7 @@ void rt_warp(lane_t*, uint32_t mask, uint32_t value, int site);
 uint32_t rt_shuffle(lane_t*, int mode, uint32_t value, uint32_t b, uint32_t c, uint32_t mask, uint8_t* in_range, int site);
 uint32_t rt_ballot(lane_t*, uint32_t predicate, uint32_t mask, int site);
 void rt_trap(lane_t*, int site);
+float rt_fma_down(float a, float b, float c); /* rounded towards minus infinity */
 
 #define LOAD(T, a, site) (*(T*)rt_access(L, (a), sizeof(T), READ, site))
 #define STORE(T, a, v, site) (*(T*)rt_access(L, (a), sizeof(T), WRITE, site) = (v))

@@ -225,6 +225,8 @@ def _with_carry(i: Instruction, o: Operands) -> str:
 @opcode("add", "sub", "mul", "and", "or", "xor", "addc", "subc", "madc", "mad", "fma")
 def arithmetic(i: Instruction, o: Operands) -> str:
     name, kind, target = i.parts[0], i.parts[-1], i.operands[0]
+    if i.parts == ("fma", "rm", "f32"):
+        return o.write(target, kind, f"rt_fma_down({', '.join(o.read(x, kind) for x in i.operands[1:4])})")
     _check_rounding(i)
     if i.has("cc") or name in ("addc", "subc", "madc"):
         return _with_carry(i, o)
@@ -395,6 +397,8 @@ def test_property(i: Instruction, o: Operands) -> str:
 def convert(i: Instruction, o: Operands) -> str:
     target, source = i.parts[-2:]
     value = o.read(i.operands[1], source)
+    if i.parts == ("cvt", "sat", "f32", "f32"):  # to 0 ... 1, NaN becomes 0
+        return o.write(i.operands[0], "f32", f"({value} > 0.0f ? fminf({value}, 1.0f) : 0.0f)")
     if any(i.has(mode) for mode in ("rz", "rm", "rp", "sat")) or "f16" in (target, source):
         raise PtxError("conversion")
     if source in FLOATS:
