@@ -132,6 +132,25 @@ def gripper(device):
     return together.finalize(device=device)
 
 
+def couplings(device):
+    """Six worlds of coupled fingers that start off their couplings, and boxes that slide: costs of rows matter."""
+    rng = np.random.default_rng(7)
+    together = builder()
+    together.add_ground_plane(cfg=material(gap=0.01))
+    for _ in range(6):
+        b = builder()
+        joints = [slider(b, 0.5)[1] for _ in range(5)]
+        b.add_articulation(joints)
+        for joint in joints[1:]:
+            b.set_joint_mimic(joint, joints[0], coeffs=(0.0, float(rng.uniform(-1.0, 1.0))))
+        for i in range(2):
+            add_box(b, (2.0 + i, 0.0, 0.0999), cfg=material(gap=0.01))
+        b.joint_q[:5] = rng.uniform(-0.02, 0.02, 5).tolist()
+        b.joint_qd[5:] = rng.uniform(-1.0, 1.0, 12).tolist()
+        together.add_world(b)
+    return together.finalize(device=device)
+
+
 def four_bar(device):
     """A mechanism that a loop joint closes."""
     b = builder()
@@ -188,6 +207,7 @@ SCENES = {
         distances,
         platform,
         gripper,
+        couplings,
         four_bar,
         equalities,
         humanoid,

@@ -74,6 +74,8 @@ class Counts:
     """Instructions that warps issued, by kind: ``all``, ``fp64``, ``fp32``, ``loads``, ``stores``, ..."""
     lane: Counter[str] = field(default_factory=Counter)
     """The same, each lane counted."""
+    lines: dict[int, str] = field(default_factory=dict)
+    """The instructions that were executed, by line."""
 
 
 class Kernel:
@@ -160,6 +162,8 @@ class Device:
         counts.blocks += blocks
         for name in ("barriers", "sectors_read", "sectors_written"):
             setattr(counts, name, getattr(counts, name) + ctypes.c_uint64.in_dll(device, name).value)
+        code = kernel.translation
+        counts.lines |= {line: code.texts[line] for line, k in code.block_of.items() if tally[1, k]}
         for target, times in zip((counts.warp, counts.lane), tally, strict=True):
             for k in np.flatnonzero(times):
                 for kind, number in kernel.translation.blocks[k].items():

@@ -96,7 +96,7 @@ class Driver:
 
     def __init__(self, native: Any, device: Device, device_count: int):
         """Stand in for ``native``."""
-        self._native, self.device, self._device_count = native, device, device_count
+        self.native, self.device, self._device_count = native, device, device_count
         self.edit: Callable[[str, str], str] = lambda name, text: text
         """Changes the PTX of a kernel before it is translated: for mutations."""
         self.log: list[tuple[str, str]] = []
@@ -115,13 +115,13 @@ class Driver:
             key = name.removeprefix("wp_cuda_device_get_")
             return lambda *_: PROPERTIES.get(key, 0)
         if name.startswith("wp_cuda_compile") or ("cuda" not in name and not name.endswith("_device")):
-            return getattr(self._native, name)
-        if name.endswith("_device") and hasattr(self._native, name[:-6] + "host"):
+            return getattr(self.native, name)
+        if name.endswith("_device") and hasattr(self.native, name[:-6] + "host"):
             return self._on_host(name[:-6] + "host")
         raise NotImplementedError(f"The pretended CUDA driver has no {name}.")
 
     def _on_host(self, name: str) -> Callable[..., Any]:
-        function = getattr(self._native, name)
+        function = getattr(self.native, name)
 
         def call(*arguments: Any) -> Any:
             if len(arguments) > len(function.argtypes or arguments):
@@ -273,7 +273,7 @@ class Driver:
         return True
 
     def wp_bvh_create_device(self, context: int, lower: Any, upper: Any, count: int, kind: int, *rest: Any) -> int:
-        return self._native.wp_bvh_create_host(lower, upper, count, 0, *rest)  # there are fewer kinds on the CPU
+        return self.native.wp_bvh_create_host(lower, upper, count, 0, *rest)  # there are fewer kinds on the CPU
 
     # --- kernels ---
 
@@ -371,8 +371,10 @@ def pretended(device: Device, device_count: int = 1) -> Iterator[Driver]:
     """Devices ``cuda:0``, ... for the time of a ``with`` block; the default device stays the CPU."""
     wp.init()
     runtime: Any = warp_context.runtime
-    native, load, arch = runtime.core, warp_context.Module.load, runtime.default_ptx_arch
-    native = native.native if isinstance(native, _Retired) else native
+    before, load, arch = runtime.core, warp_context.Module.load, runtime.default_ptx_arch
+    native = before.native if isinstance(before, (_Retired, Driver)) else before
+    lists = [runtime.device_map, runtime.cuda_devices, runtime.cuda_primary_devices]
+    kept = [each.copy() for each in lists]
     driver = Driver(native, device, device_count)
     hosts: dict[tuple[Any, bytes], HostModule] = {}
 
@@ -388,25 +390,23 @@ def pretended(device: Device, device_count: int = 1) -> Iterator[Driver]:
 
     runtime.core, runtime.default_ptx_arch = driver, PROPERTIES["arch"]
     warp_context.Module.load = load_module
-    devices = []
     try:
+        runtime.cuda_devices.clear()
+        runtime.cuda_primary_devices.clear()
         for i in range(device_count):
             made = warp_context.Device(runtime, f"cuda:{i}", ordinal=i, is_primary=True)
             made.is_cubin_supported = False  # so that Warp makes PTX
-            devices.append(made)
             runtime.device_map[made.alias] = made
             runtime.cuda_devices.append(made)
             runtime.cuda_primary_devices.append(made)
         yield driver
     finally:
-        for made in devices:
-            del runtime.device_map[made.alias]
-            runtime.cuda_devices.remove(made)
-            runtime.cuda_primary_devices.remove(made)
-            runtime.context_map.pop(made._context, None)
+        for each, content in zip(lists, kept, strict=True):
+            each.clear()
+            (each.update if isinstance(each, dict) else each.extend)(content)
         warp_context.Module.load = load
         runtime.default_ptx_arch = arch
-        runtime.core = _Retired(native, driver)
+        runtime.core = before if isinstance(before, Driver) else _Retired(native, driver)
 
 
 class _Retired:

@@ -31,6 +31,8 @@ class Translation:
     """Instructions of each basic block by kind; ``all`` is all of them."""
     texts: dict[int, str] = field(default_factory=dict)
     """Instructions by line, for messages."""
+    block_of: dict[int, int] = field(default_factory=dict)
+    """Basic blocks by line."""
 
 
 class _Writer:
@@ -43,6 +45,7 @@ class _Writer:
         self.constants: dict[str, Variable] = {}
         self.blocks: list[Counter[str]] = []
         self.texts: dict[int, str] = {}
+        self.block_of: dict[int, int] = {}
         self.functions: dict[str, str] = {}
 
     def symbol(self, function: Function, name: str) -> str:
@@ -84,6 +87,7 @@ class _Writer:
                     self.blocks.append(Counter())
                 lines.append(self._instruction(f, item, operands))
                 self.blocks[-1].update(["all", *kinds(item)])
+                self.block_of[item.line] = len(self.blocks) - 1
                 is_open = item.parts[0] not in ENDS_BLOCK
         locals_ = [_memory(v) for v in f.variables if v.space == "local"]
         return "\n".join([*_declare(f, lines), *locals_, *lines])
@@ -170,4 +174,4 @@ def translate(module: Module, name: str) -> Translation:
         f"void run_lane(lane_t* L, char** P) {{\n{parameters}\n{body}\n}}\n",
     ]
     sizes = [v.size for v in entry.parameters]
-    return Translation(name, "\n".join(parts), sizes, writer.shared_bytes, writer.blocks, writer.texts)
+    return Translation(name, "\n".join(parts), sizes, writer.shared_bytes, writer.blocks, writer.texts, writer.block_of)
