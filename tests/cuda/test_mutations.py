@@ -12,6 +12,7 @@ from tests.cuda.emulator.driver import pretended
 from tests.cuda.scenes import SCENES
 from tests.cuda.twins import Twins
 
+STEPS = 6
 STATE = ("joint_q", "joint_qd", "body_q", "body_qd")
 
 
@@ -104,7 +105,7 @@ def test_lanes_agree_about_the_cost_of_bilateral_rows(gpu):
     wait at a barrier to which the others never come.
     """
     twins = Twins(SCENES["couplings"], preset="approx64")
-    for _ in range(6):
+    for _ in range(STEPS):
         found = twins.step()
         assert found["status"] == found["iterations"] == 0 and found["velocity"] < 1e-12
         assert abs(twins.cpu.velocity).max() < 3.0
@@ -112,12 +113,10 @@ def test_lanes_agree_about_the_cost_of_bilateral_rows(gpu):
 
 def test_lanes_that_know_only_their_own_rows_are_noticed(one_lanes_share):
     """The test before this one fails when each lane adds its share of the cost after the sum."""
-    with pretended(Device()) as driver:
+    with pretended(Device()):
         twins = Twins(SCENES["couplings"], preset="approx64")
         solve = twins.gpu.solver.contact_solve
         solve.kernel = one_lanes_share(*solve.precisions)
-        with pytest.raises((EmulationError, AssertionError)):
-            for _ in range(6):
-                found = twins.step()
-                assert found["iterations"] == 0 and found["velocity"] < 1e-12
-        assert {fault.what for fault in driver.device.faults} & {"divergent barrier", "left barrier"}
+        with pytest.raises(EmulationError, match="newton_solve: lanes .* wait at different barriers"):
+            for _ in range(STEPS):
+                twins.step()
