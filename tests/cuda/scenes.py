@@ -84,13 +84,11 @@ def all_joints(device):
 def distances(device):
     """Distance joints whose bounds act: rows without friction."""
     b = builder()
-    anchor = add_box(b, (0.0, 0.0, 1.0))
+    add_box(b, (0.0, 0.0, 1.0))
     for side, height in ((-0.3, 0.6), (0.3, 1.4)):
         ball = b.add_link(mass=0.5, inertia=box_inertia(0.5, 0.1))
-        b.add_articulation(
-            [b.add_joint_distance(-1, ball, parent_xform=wp.transform((side, 0.0, height)), min_distance=0.1, max_distance=0.3)]
-        )
-    del anchor
+        bounds = {"min_distance": 0.1, "max_distance": 0.3}
+        b.add_articulation([b.add_joint_distance(-1, ball, parent_xform=wp.transform((side, 0.0, height)), **bounds)])
     model = b.finalize(device=device)
     q = model.joint_q.numpy()
     q[7:10], q[14:17] = (0.0, 0.0, 0.35), (0.05, 0.0, 0.0)
@@ -161,17 +159,17 @@ def four_bar(device):
         frames = {"parent_xform": wp.transform(place), "child_xform": wp.transform(in_child)}
         return b.add_joint_revolute(parent, child, axis=newton.Axis.Y, **frames)
 
-    joints = [hinge(-1, bars[0], (0.0, 0.0, 0.0)), hinge(bars[0], coupler, (0.0, 0.0, -1.0)), hinge(-1, bars[1], (1.0, 0.0, 0.0))]
-    b.add_articulation(joints)
-    hinge(coupler, bars[1], (1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
+    start, end, below = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, -1.0)
+    b.add_articulation([hinge(-1, bars[0], start), hinge(bars[0], coupler, below), hinge(-1, bars[1], end)])
+    hinge(coupler, bars[1], end, below)
     b.joint_q[:3] = [0.3, -0.3, 0.3]
     return b.finalize(device=device)
 
 
-MJCF = """<mujoco><option timestep="0.005"/><worldbody>
-<body name="left"><joint name="a" axis="0 1 0"/><geom size="0.05" pos="0 0 -0.2" mass="1" contype="0" conaffinity="0"/>
-<body name="tip" pos="0 0 -0.4"><joint name="b" axis="0 1 0"/><geom size="0.04" mass="0.5" contype="0" conaffinity="0"/></body></body>
-<body name="right" pos="0.5 0 0"><joint name="c" axis="0 1 0"/><geom size="0.05" pos="0 0 -0.2" mass="2" contype="0" conaffinity="0"/></body>
+MJCF = """<mujoco><default><geom size="0.05" mass="1" contype="0" conaffinity="0"/></default><worldbody>
+<body name="left"><joint name="a" axis="0 1 0"/><geom pos="0 0 -0.2"/>
+<body name="tip" pos="0 0 -0.4"><joint name="b" axis="0 1 0"/><geom/></body></body>
+<body name="right" pos="0.5 0 0"><joint name="c" axis="0 1 0"/><geom pos="0 0 -0.2"/></body>
 </worldbody><equality>
 <connect body1="tip" body2="right" anchor="0.25 0 0"/><joint joint1="a" joint2="c" polycoef="0 0.5 0.2 0 0"/>
 </equality></mujoco>"""

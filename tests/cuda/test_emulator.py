@@ -33,7 +33,8 @@ def evaluate_64(x: wp.array[wp.float64], out: wp.array2d[wp.float64]):
     a = x[i]
     b = x[(i + 7) % x.shape[0]]
     n = int(a)
-    out[i, 0] = a / (wp.abs(b) + wp.float64(0.1)) + wp.sqrt(wp.abs(a)) - wp.pow(wp.abs(b) + wp.float64(1.0), a / wp.float64(200.0))
+    small = wp.float64(0.005)
+    out[i, 0] = a / (wp.abs(b) + wp.float64(0.1)) + wp.sqrt(wp.abs(a)) - wp.pow(wp.abs(b) + wp.float64(1.0), a * small)
     out[i, 1] = wp.sin(a) + wp.cos(a * wp.float64(1e9)) + wp.tan(b)  # large arguments take a way of their own
     out[i, 2] = wp.exp(a / wp.float64(50.0)) + wp.log(wp.abs(a) + wp.float64(1e-3)) + wp.atan2(a, b)
     out[i, 3] = wp.min(a, b) + wp.max(a, wp.float64(0.25)) + wp.clamp(a, wp.float64(-1.0), wp.float64(1.0))
@@ -55,7 +56,10 @@ def evaluate_32(x: wp.array[wp.float32], out: wp.array2d[wp.float32]):
     out[i, 3] = wp.length(wp.quat_rotate(q, wp.vec3(1.0, 2.0, 3.0)))
 
 
-@pytest.mark.parametrize("kernel, dtype, tolerance", [(evaluate_64, wp.float64, 1e-14), (evaluate_32, wp.float32, 1e-5)])
+PRECISIONS = [(evaluate_64, wp.float64, 1e-14), (evaluate_32, wp.float32, 1e-5)]
+
+
+@pytest.mark.parametrize("kernel, dtype, tolerance", PRECISIONS)
 def test_functions_have_the_values_of_the_cpu(gpu, rng, kernel, dtype, tolerance):
     """Arithmetic, conversions and elementary functions, also of large, zero and negative numbers."""
     x = np.concatenate([rng.normal(size=40) * 30.0, [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 127.5, 1e3]])

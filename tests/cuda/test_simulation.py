@@ -114,7 +114,8 @@ def test_forces_and_accelerations_are_those_of_the_cpu(gpu):
         observables = each.solver.observables([kinds.BODY_QDD, kinds.CONTACT_F], contacts=each.contacts)
         each.solver.step(each.state, each.state, each.control, each.contacts, each.dt, observables=observables)
         forces = each.solver.contact_forces()
-        found.append([a.numpy() for a in (observables.body_qdd, forces.force, forces.body_wrench, forces.spatial_force)])
+        arrays = (observables.body_qdd, forces.force, forces.body_wrench, forces.spatial_force)
+        found.append([array.numpy() for array in arrays])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-4)
         assert np.abs(ours).max() > 0.1

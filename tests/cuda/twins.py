@@ -26,7 +26,9 @@ def copy_arrays(target: Any, source: Any) -> None:
 class Twins:
     """Steppers of one model on both devices. Whatever the CPU has before a step, the GPU is given."""
 
-    def __init__(self, build: Callable[[str], newton.Model], dt: float = 0.005, preset: str = "approx32", **options: Any):
+    def __init__(
+        self, build: Callable[[str], newton.Model], dt: float = 0.005, preset: str = "approx32", **options: Any
+    ):
         """``build`` makes the model on a device."""
         self.cpu = Stepper(build("cpu"), dt, preset, **options)
         self.gpu = Stepper(build(GPU), dt, preset, **options)

@@ -17,8 +17,9 @@ ENDS_BLOCK = ("bra", "ret", "exit", "bar", "barrier", "call", "trap", "shfl", "v
 SPACES = ("global", "shared", "local", "param", "const")
 ROUNDING = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
-ORDERED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
-UNORDERED = {"equ": "==", "neu": "!=", "ltu": "<", "leu": "<=", "gtu": ">", "geu": ">="}
+ORDERED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+UNSIGNED = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+UNORDERED = {f"{name}u": symbol for name, symbol in ORDERED.items()}
 WIDER = {"s16": "s32", "u16": "u32", "s32": "s64", "u32": "u64"}
 HALF = {"b64": "b32", "b32": "b16", "u32": "u16", "u64": "u32"}
 
@@ -106,8 +107,9 @@ def shuffle(i: Instruction, o: Operands) -> str:
     mode = next(p for p in i.parts if p in ("up", "down", "bfly", "idx"))
     target, *predicate = i.operands[0].split("|")
     value, b, c, mask = (o.read(x, "u32") for x in i.operands[1:5])
-    text = f"uint8_t in_range; uint32_t v = rt_shuffle(L, SHUFFLE_{mode.upper()}, {value}, {b}, {c}, {mask}, &in_range, {i.line});"
-    return f"{{ {text} {o.write(target, 'b32', 'v')} {o.write(predicate[0], 'pred', 'in_range') if predicate else ''} }}"
+    arguments = f"SHUFFLE_{mode.upper()}, {value}, {b}, {c}, {mask}, &in_range, {i.line}"
+    writes = o.write(target, "b32", "v") + (o.write(predicate[0], "pred", "in_range") if predicate else "")
+    return f"{{ uint8_t in_range; uint32_t v = rt_shuffle(L, {arguments}); {writes} }}"
 
 
 @opcode("vote")
@@ -212,8 +214,8 @@ def _with_carry(i: Instruction, o: Operands) -> str:
     a, b = (f"(uint64_t){o.read(x, 'u32')}" for x in i.operands[1:3])
     carry = " + L->carry" if name.endswith("c") else ""
     if name.startswith("mad"):
-        product = f"({a} * {b})"
-        value = f"({product} {'>> 32' if i.has('hi') else '& 0xffffffffull'}) + (uint64_t){o.read(i.operands[3], 'u32')}{carry}"
+        half = ">> 32" if i.has("hi") else "& 0xffffffffull"
+        value = f"(({a} * {b}) {half}) + (uint64_t){o.read(i.operands[3], 'u32')}{carry}"
     elif name.startswith("sub"):
         value = f"{a} - {b}{carry.replace('+', '-')}"
     else:
@@ -230,7 +232,7 @@ def arithmetic(i: Instruction, o: Operands) -> str:
     _check_rounding(i)
     if i.has("cc") or name in ("addc", "subc", "madc"):
         return _with_carry(i, o)
-    a, b, *c = (o.read(x, kind) for x in i.operands[1:3])
+    a, b = (o.read(x, kind) for x in i.operands[1:3])
     if name in ("mad", "fma") and kind in FLOATS:
         return o.write(target, kind, f"{'fmaf' if kind == 'f32' else 'fma'}({a}, {b}, {o.read(i.operands[3], kind)})")
     if kind in FLOATS or kind == "pred":
@@ -307,8 +309,8 @@ def shift(i: Instruction, o: Operands) -> str:
     a, by = o.read(i.operands[1], kind), o.read(i.operands[2], "u32")
     if i.parts[0] == "shr" and kind[0] == "s":
         return o.write(i.operands[0], kind, f"{a} >> ({by} >= {width} ? {width - 1} : {by})")
-    unsigned = o.read(i.operands[1], "u" + kind[1:])
-    return o.write(i.operands[0], kind, f"({by} >= {width} ? 0 : {unsigned} {'<<' if i.parts[0] == 'shl' else '>>'} {by})")
+    unsigned, to = o.read(i.operands[1], "u" + kind[1:]), "<<" if i.parts[0] == "shl" else ">>"
+    return o.write(i.operands[0], kind, f"({by} >= {width} ? 0 : {unsigned} {to} {by})")
 
 
 @opcode("shf")
@@ -365,7 +367,7 @@ def _compare(i: Instruction, o: Operands, kind: str) -> str:
         return f"({a} {UNORDERED[test]} {b} || {a} != {a} || {b} != {b})"
     if kind in FLOATS and test == "ne":
         return f"({a} < {b} || {a} > {b})"
-    return f"({a} {ORDERED[test]} {b})"
+    return f"({a} {(ORDERED | UNSIGNED)[test]} {b})"
 
 
 @opcode("setp", "set")
@@ -406,9 +408,9 @@ def convert(i: Instruction, o: Operands) -> str:
         if mode:
             value = f"{ROUNDING[mode]}((double){value})"
         if target not in FLOATS:  # saturates, NaN becomes 0
-            bits = 8 * BYTES[target] - (target[0] == "s")
-            low = f"-0x1p{bits}" if target[0] == "s" else "0.0"
-            c = C_TYPE[target]
-            largest, smallest = f"({c})0x{2**bits - 1:x}ull", f"({c}){'0x%xull' % 2**bits if target[0] == 's' else '0'}"
-            value = f"({value} != {value} ? 0 : {value} >= 0x1p{bits} ? {largest} : {value} < {low} ? {smallest} : ({c}){value})"
+            c, is_signed = C_TYPE[target], target[0] == "s"
+            bits = 8 * BYTES[target] - is_signed
+            low, least = (f"-0x1p{bits}", f"({c})0x{2**bits:x}ull") if is_signed else ("0.0", "0")
+            inside = f"{value} < {low} ? {least} : ({c}){value}"
+            value = f"({value} != {value} ? 0 : {value} >= 0x1p{bits} ? ({c})0x{2**bits - 1:x}ull : {inside})"
     return o.write(i.operands[0], target, f"({C_TYPE[target]})({value})")

@@ -22,7 +22,9 @@ SPECIAL = {
     "%nctaid.x": "L->nctaid",
     "%laneid": "(L->tid & 31u)",
     "%warpid": "(L->tid / 32u)",
-} | {f"%{name}.{axis}": value for name, value in (("tid", "0u"), ("ctaid", "0u"), ("ntid", "1u"), ("nctaid", "1u")) for axis in "yz"}
+}
+for _axis in "yz":
+    SPECIAL |= {f"%tid.{_axis}": "0u", f"%ctaid.{_axis}": "0u", f"%ntid.{_axis}": "1u", f"%nctaid.{_axis}": "1u"}
 
 
 def identifier(name: str) -> str:

@@ -1,0 +1,126 @@
+"""Count what a GPU would execute for one world and one step, kernel by kernel, without a GPU.
+
+    python -m benchmarks.cuda_counts [--scene humanoid] [--worlds 2] [--registers]
+
+The CUDA build runs in the emulator of `tests/cuda`. A CPU simulation brings the worlds to where counting begins: during
+the fall, and at rest. ``--registers`` adds what `ptxas` says about registers and spills, for four architectures.
+Counts are of PTX instructions issued to warps; a GPU executes others (ptxas expands a division into about ten), but the
+numbers of two versions of the code can be compared, and no machine disturbs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import warp as wp
+
+from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.simulation import Simulation
+from tests.cuda.emulator.device import Device
+from tests.cuda.emulator.driver import Driver, pretended
+
+ARCHITECTURES = (80, 89, 90, 120)
+COLUMNS = ("all", "fp64", "fp32", "loads", "stores", "atomics", "shuffles")
+PHASES = {"falling": 110, "settled": 1600}
+"""Steps before counting begins."""
+COUNTED = 5
+"""Steps that are counted."""
+
+
+def make(scene: str, worlds: int, device: str, preset: str) -> Simulation:
+    """The scene with every world in a pose of its own."""
+    model, built = build_scene(scene, worlds, device)
+    randomize_start(model, 1)
+    return Simulation.from_loaded(built, contact_preset_variant=preset)
+
+
+def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
+    """Print the counts of a few steps from where ``cpu`` is."""
+    gpu.reset(joint_q=cpu.joint_q.numpy(), joint_qd=cpu.joint_qd.numpy())
+    gpu.step(2)
+    gpu.statistics.clear()
+    launches = []
+    for steps in (1, COUNTED):
+        driver.device.clear()
+        driver.log.clear()
+        gpu.step(steps)
+        launches.append(Counter(name for kind, name in driver.log if kind == "launch"))
+    per_step = (launches[1] - launches[0]).total() / (COUNTED - 1)
+    if driver.device.faults:
+        raise RuntimeError("\n".join(map(str, driver.device.faults)))
+    found = gpu.statistics
+    print(
+        f"{gpu.world_count} worlds, {found.mean_contacts:.1f} contacts, {found.iterations.mean:.2f} iterations, "
+        f"{found.line_search_trials.mean:.2f} trials; launches per step {per_step:g}"
+    )
+    print(f"{'per world and step':28s}" + "".join(f"{name:>10s}" for name in (*COLUMNS, "barriers", "sectors", "blocks")))
+    totals: Counter[str] = Counter()
+    for name, counts in driver.device.counts.items():
+        share = 1.0 / (COUNTED * gpu.world_count)
+        row = {column: counts.warp[column] * share for column in COLUMNS}
+        row |= {"barriers": counts.barriers * share, "sectors": (counts.sectors_read + counts.sectors_written) * share}
+        row["blocks"] = counts.blocks * share
+        totals.update(row)
+        print(f"{name:28s}" + "".join(f"{value:10.0f}" for value in row.values()))
+    print(f"{'all of ours':28s}" + "".join(f"{value:10.0f}" for value in totals.values()), flush=True)
+
+
+def register_table(kernels: dict[str, Any], lanes: int) -> None:
+    """Print registers and bytes of spills of each kernel."""
+    ptxas = shutil.which("ptxas")
+    if ptxas is None:
+        print("There is no ptxas to tell registers.")
+        return
+    print(f"{'registers / spilled bytes':28s}" + "".join(f"{f'sm_{arch}':>12s}" for arch in ARCHITECTURES))
+    for name, (module, block_dim) in kernels.items():
+        row = [registers(ptxas, module, block_dim, arch) for arch in ARCHITECTURES]
+        print(f"{name:28s}" + "".join(f"{text:>12s}" for text in row), flush=True)
+
+
+def registers(ptxas: str, module: Any, lanes: int, arch: int) -> str:
+    """Registers and spilled bytes of the hungriest kernel of a module."""
+    module.options["block_dim"] = lanes
+    with tempfile.TemporaryDirectory() as folder:
+        files = wp.compile_aot_module(module, arch=[arch], module_dir=folder, use_ptx=True)
+        text = next(f for f in files if f.suffix == ".ptx").read_text(errors="ignore").replace("\0", "")
+        # An older ptxas refuses a newer version line, though it knows the instructions.
+        source = Path(folder) / "lowered.ptx"
+        source.write_text(re.sub(r"^\.version \S+", ".version 8.8", text, flags=re.M))
+        command = [ptxas, "-v", "-O3", f"-arch=sm_{arch}", "-o", "/dev/null", str(source)]
+        said = subprocess.run(command, capture_output=True, text=True).stderr
+    used, spilled = (re.findall(p, said) for p in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
+    return f"{max(map(int, used))} / {max(map(int, spilled))}" if used else "not read"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scene", default="humanoid")
+    parser.add_argument("--worlds", type=int, default=2)
+    parser.add_argument("--preset", default="approx32")
+    parser.add_argument("--registers", action="store_true", help="registers and spills by ptxas")
+    given = parser.parse_args(arguments)
+    wp.config.log_level = wp.LOG_WARNING
+    with pretended(Device()) as driver:
+        cpu = make(given.scene, given.worlds, "cpu", given.preset)
+        gpu = make(given.scene, given.worlds, "cuda:0", given.preset)
+        for phase, steps in PHASES.items():
+            cpu.step(steps - cpu.step_count)
+            print(f"\n{given.scene}, {given.preset}, {phase}: ", end="")
+            count(cpu, gpu, driver)
+        print(f"\nmemory: {gpu.byte_count / given.worlds / 1e3:.1f} kB per world of {given.worlds}")
+        kernels = {k.key.rpartition("__")[2]: (k.module, gpu.solver.block_dim) for k in gpu.solver.kernels(gpu.state)}
+    if given.registers:
+        register_table(kernels, gpu.solver.block_dim)
+
+
+if __name__ == "__main__":
+    main()
