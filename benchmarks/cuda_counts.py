@@ -61,16 +61,35 @@ def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
         f"{gpu.world_count} worlds, {found.mean_contacts:.1f} contacts, {found.iterations.mean:.2f} iterations, "
         f"{found.line_search_trials.mean:.2f} trials; launches per step {per_step:g}"
     )
-    print(f"{'per world and step':28s}" + "".join(f"{name:>10s}" for name in (*COLUMNS, "barriers", "sectors", "blocks")))
+    world_steps = COUNTED * gpu.world_count
+    by_world = {n: c for n, c in driver.device.counts.items() if c.blocks == c.launches * gpu.world_count}
+    print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
+    others = {name: row_of(c, c.launches) for name, c in driver.device.counts.items() if name not in by_world}
+    print_counts("per launch, any worlds", others)
+
+
+def row_of(counts: Any, shares: int) -> dict[str, float]:
+    """Numbers of one kernel, divided by ``shares``."""
+    row = {column: counts.warp[column] for column in COLUMNS}
+    row |= {"barriers": counts.barriers, "sectors": counts.sectors_read + counts.sectors_written}
+    return {name: value / shares for name, value in row.items()}
+
+
+def print_counts(title: str, rows: dict[str, dict[str, float]]) -> None:
+    """A table with sums."""
     totals: Counter[str] = Counter()
-    for name, counts in driver.device.counts.items():
-        share = 1.0 / (COUNTED * gpu.world_count)
-        row = {column: counts.warp[column] * share for column in COLUMNS}
-        row |= {"barriers": counts.barriers * share, "sectors": (counts.sectors_read + counts.sectors_written) * share}
-        row["blocks"] = counts.blocks * share
+    for row in rows.values():
         totals.update(row)
-        print(f"{name:28s}" + "".join(f"{value:10.0f}" for value in row.values()))
-    print(f"{'all of ours':28s}" + "".join(f"{value:10.0f}" for value in totals.values()), flush=True)
+    print(f"{title:28s}" + "".join(f"{name:>10s}" for name in totals))
+    for name, row in (rows | {"sum": totals}).items():
+        print(f"{name:28s}" + "".join(f"{value:10.0f}" for value in row.values()), flush=True)
+
+
+def memory_per_world(scene: str, preset: str) -> float:
+    """What one more world takes [bytes]."""
+    few, many = 16, 48
+    sizes = [make(scene, worlds, "cuda:0", preset).byte_count for worlds in (few, many)]
+    return (sizes[1] - sizes[0]) / (many - few)
 
 
 def register_table(kernels: dict[str, Any], lanes: int) -> None:
@@ -116,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cpu.step(steps - cpu.step_count)
             print(f"\n{given.scene}, {given.preset}, {phase}: ", end="")
             count(cpu, gpu, driver)
-        print(f"\nmemory: {gpu.byte_count / given.worlds / 1e3:.1f} kB per world of {given.worlds}")
+        print(f"\nmemory: {memory_per_world(given.scene, given.preset) / 1e3:.1f} kB per world, where there are many")
         kernels = {k.key.rpartition("__")[2]: (k.module, gpu.solver.block_dim) for k in gpu.solver.kernels(gpu.state)}
     if given.registers:
         register_table(kernels, gpu.solver.block_dim)
