@@ -70,10 +70,10 @@ def make_block_sum(dtype):
 
     ``scratch`` has one entry per lane of every world.
     """
-    parts = [f"value[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["value"]
+    parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
     add = " ".join(f"{part} += __shfl_xor_sync(0xffffffffu, {part}, k);" for part in parts)
 
-    @wp.func_native(f"{_SHUFFLES}for (int k = 16; k > 0; k >>= 1) {{ {add} }}\n#endif\nreturn value;")
+    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}for (int k = 16; k > 0; k >>= 1) {{ {add} }}\n#endif\nreturn sum;")
     def add_shuffled(value: dtype) -> dtype: ...
 
     # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
