@@ -35,11 +35,11 @@ COUNTED = 5
 """Steps that are counted."""
 
 
-def make(scene: str, worlds: int, device: str, preset: str) -> Simulation:
+def make(scene: str, worlds: int, device: str, **options: Any) -> Simulation:
     """The scene with every world in a pose of its own."""
     model, built = build_scene(scene, worlds, device)
     randomize_start(model, 1)
-    return Simulation.from_loaded(built, contact_preset_variant=preset)
+    return Simulation.from_loaded(built, **options)
 
 
 def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
@@ -85,14 +85,14 @@ def print_counts(title: str, rows: dict[str, dict[str, float]]) -> None:
         print(f"{name:28s}" + "".join(f"{value:10.0f}" for value in row.values()), flush=True)
 
 
-def memory_per_world(scene: str, preset: str) -> float:
+def memory_per_world(scene: str, **options: Any) -> float:
     """What one more world takes [bytes]."""
     few, many = 16, 48
-    sizes = [make(scene, worlds, "cuda:0", preset).byte_count for worlds in (few, many)]
+    sizes = [make(scene, worlds, "cuda:0", **options).byte_count for worlds in (few, many)]
     return (sizes[1] - sizes[0]) / (many - few)
 
 
-def register_table(kernels: dict[str, Any], lanes: int) -> None:
+def register_table(kernels: dict[str, Any]) -> None:
     """Print registers and bytes of spills of each kernel."""
     ptxas = shutil.which("ptxas")
     if ptxas is None:
@@ -125,20 +125,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scene", default="humanoid")
     parser.add_argument("--worlds", type=int, default=2)
     parser.add_argument("--preset", default="approx32")
+    parser.add_argument("--block-dim", type=int, metavar="N", help="lanes that share a world (default: the solver's)")
     parser.add_argument("--registers", action="store_true", help="registers and spills by ptxas")
     given = parser.parse_args(arguments)
     wp.config.log_level = wp.LOG_WARNING
     with pretended(Device()) as driver:
-        cpu = make(given.scene, given.worlds, "cpu", given.preset)
-        gpu = make(given.scene, given.worlds, "cuda:0", given.preset)
+        cpu = make(given.scene, given.worlds, "cpu", contact_preset_variant=given.preset)
+        options = {"contact_preset_variant": given.preset, "block_dim": given.block_dim}
+        gpu = make(given.scene, given.worlds, "cuda:0", **options)
         for phase, steps in PHASES.items():
             cpu.step(steps - cpu.step_count)
-            print(f"\n{given.scene}, {given.preset}, {phase}: ", end="")
+            print(f"\n{given.scene}, {given.preset}, {gpu.solver.block_dim} lanes, {phase}: ", end="")
             count(cpu, gpu, driver)
-        print(f"\nmemory: {memory_per_world(given.scene, given.preset) / 1e3:.1f} kB per world, where there are many")
+        print(f"\nmemory: {memory_per_world(given.scene, **options) / 1e3:.1f} kB per world, where there are many")
         kernels = {k.key.rpartition("__")[2]: (k.module, gpu.solver.block_dim) for k in gpu.solver.kernels(gpu.state)}
     if given.registers:
-        register_table(kernels, gpu.solver.block_dim)
+        register_table(kernels)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             slot[j + 1] = value
             i += 1
 
-    @wp.func(inline=False)
+    @wp.func
     def prepare_dofs(stage_in: wp.array(dtype=Stage), dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64):
         """Terms of the dofs of a world."""
         s = stage_in[0]
@@ -130,7 +130,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
                 i += 1
         return count
 
-    @wp.func(inline=False)
+    @wp.func
     def assign_rows(
         stage_in: wp.array(dtype=Stage),
         contacts_in: wp.array(dtype=ContactInput),
@@ -176,7 +176,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             refine_contact(s.layout, s.mobility, c, s.law, s.motion, s.rows, row, dt, s.scratch)
             row += stride
 
-    @wp.func(inline=False)
+    @wp.func
     def list_world(stage_in: wp.array(dtype=Stage), world: int):
         layout = stage_in[0].layout
         out = stage_in[0].rows

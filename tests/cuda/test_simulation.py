@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import Simulation
+from sap_warp import Simulation, SolverSAP
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation.split import ThreadsError
 from tests.cuda.scenes import SCENES
@@ -131,7 +131,7 @@ def test_what_the_host_reads_is_a_copy_and_says_so(gpu):
     sim.joint_q.assign(before + 1.0)
     np.testing.assert_array_equal(q, before)
     np.testing.assert_array_equal(sim.joint_q.numpy(), before + 1.0)
-    assert sim.device.is_cuda and sim.solver.block_dim == 64
+    assert sim.device.is_cuda and sim.solver.block_dim == 32
     with pytest.raises(ThreadsError, match="Threads are for the CPU"):
         simulate("cube", GPU, threads=2)
 
@@ -144,3 +144,18 @@ def test_two_gpus_in_one_process(gpu):
             sim.step()
     assert [str(sim.device) for sim in sims] == ["cuda:0", "cuda:1"]
     np.testing.assert_array_equal(sims[0].joint_q.numpy(), sims[1].joint_q.numpy())
+
+
+@pytest.mark.parametrize("links, lanes", [(64, 32), (65, 64)])
+def test_lanes_follow_the_largest_world(gpu, links, lanes):
+    """One warp shares a world, two if one of the worlds is large; whoever asks for a number gets it."""
+    together = newton.ModelBuilder()
+    for count in (1, links):
+        b = newton.ModelBuilder()
+        for _ in range(count):
+            body = b.add_link(mass=1.0, inertia=wp.mat33(*np.eye(3).ravel()))
+            b.add_articulation([b.add_joint_revolute(-1, body, axis=newton.Axis.Y)])
+        together.add_world(b)
+    model = together.finalize(device=GPU)
+    assert SolverSAP(model).block_dim == lanes
+    assert SolverSAP(model, block_dim=96).block_dim == 96

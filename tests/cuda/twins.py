@@ -29,9 +29,10 @@ class Twins:
     def __init__(
         self, build: Callable[[str], newton.Model], dt: float = 0.005, preset: str = "approx32", **options: Any
     ):
-        """``build`` makes the model on a device."""
+        """``build`` makes the model on a device. Two warps share a world with fp64, else what the solver chooses."""
         self.cpu = Stepper(build("cpu"), dt, preset, **options)
-        self.gpu = Stepper(build(GPU), dt, preset, **options)
+        lanes = None if preset == "approx32" else 64
+        self.gpu = Stepper(build(GPU), dt, preset, block_dim=lanes, **options)
 
     def step(self) -> dict[str, float]:
         """One step of both; returns the differences of the results, each relative to the largest number there."""
