@@ -56,24 +56,45 @@ def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
     return wp.func_native(f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n")(stub)
 
 
+# Lanes whose values a block sum adds by shuffles: a warp on CUDA, if the block consists of whole ones.
+_SHUFFLES = "#if defined(__CUDA_ARCH__) && WP_TILE_BLOCK_DIM % 32 == 0\n"
+
+
+@wp.func_native(f"{_SHUFFLES}    return 32;\n#else\n    return 1;\n#endif\n")
+def _summed_by_shuffles() -> int: ...
+
+
 @functools.cache
 def make_block_sum(dtype):
     """``block_sum(value, scratch, world) -> dtype``: the sum over the lanes of a block, the same bits on every lane.
 
     ``scratch`` has one entry per lane of every world.
     """
+    parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
+    add = " ".join(f"{part} += __shfl_xor_sync(0xffffffffu, {part}, k);" for part in parts)
+
+    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}for (int k = 16; k > 0; k >>= 1) {{ {add} }}\n#endif\nreturn sum;")
+    def add_shuffled(value: dtype) -> dtype: ...
+
+    # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
+    @wp.func(inline=False)
+    def warp_sum(value: dtype) -> dtype:
+        return add_shuffled(value)
 
     @wp.func
     def block_sum(value: dtype, scratch: wp.array(dtype=dtype), world: int):
         lanes = wp.block_dim()
         if lanes == 1:
             return value
+        group = _summed_by_shuffles()
+        share = warp_sum(value)
         base = world * lanes
-        scratch[base + lane()] = value
+        if lane() % group == 0:
+            scratch[base + lane() // group] = share
         barrier()
         total = scratch[base]
         i = int(1)
-        while i < lanes:
+        while i < lanes // group:
             total += scratch[base + i]
             i += 1
         barrier()

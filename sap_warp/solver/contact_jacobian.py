@@ -148,7 +148,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         to_slot = first_slot - first
         return special | assign_contacts(c, s.law, s.rows, s.slot, to_slot, first + lane(), end, dt)
 
-    @wp.func
+    @wp.func(inline=False)
     def place_rows(stage_in: wp.array(dtype=Stage), contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
         """Geometry and weights."""
         s = stage_in[0]

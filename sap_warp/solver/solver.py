@@ -46,8 +46,8 @@ from .step import Steps, split_worlds
 from .support import check_model
 from .topology import kinematic_bodies
 
-CUDA_BLOCK_DIM = 64
-"""Lanes that share a world on CUDA: two warps."""
+ONE_WARP_DOFS = 64
+"""Up to so many dofs in its largest world one warp shares a world on CUDA, else two: one wastes less in short loops."""
 LONG_CHAIN = 40
 """Dofs in a row, without armature or damping, whose free motion fp32 gets wrong by a tenth."""
 
@@ -84,7 +84,7 @@ class SolverSAP(SolverBase):
             model: What to simulate.
             contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``.
             block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
-                ``wp.config.enable_cpu_blocks``.
+                ``wp.config.enable_cpu_blocks``; on CUDA 32, or 64 if a world has more than 64 dofs.
             strict_capacity: Raise `ContactCapacityError` when a statistic is read after steps that dropped contacts,
                 instead of warning once.
             collision_pipeline: A `newton.CollisionPipeline` that the solver runs itself, at the start of each step,
@@ -457,7 +457,10 @@ class SolverSAP(SolverBase):
     def _check_block_dim(self, block_dim: int | None) -> int:
         on_cpu = self.model.device.is_cpu
         if block_dim is None:
-            return 1 if on_cpu else CUDA_BLOCK_DIM
+            if on_cpu:
+                return 1
+            dofs = np.diff(self.model.joint_dof_world_start.numpy(), prepend=0).max()  # those of no world come first
+            return 32 if dofs <= ONE_WARP_DOFS else 64
         if isinstance(block_dim, bool) or not isinstance(block_dim, int) or not 1 <= block_dim <= 1024:
             raise ValueError(f"block_dim is {block_dim!r}; it must be a whole number from 1 to 1024.")
         if on_cpu and block_dim > 1 and not wp.config.enable_cpu_blocks:

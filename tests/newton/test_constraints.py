@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.types import FP32, FP64
-from sap_warp.solver.acceleration import finish_acceleration
-from sap_warp.solver.constraint_rows import make_constraint_kernel
+from sap_warp.kernels.types import FP64
 from sap_warp.solver.constraint_sources import constraint_rows
 from sap_warp.solver.terms.bilateral import make_bilateral_term
 from sap_warp.solver.terms.near_rigid import NEAR_RIGID
@@ -506,54 +504,3 @@ def closed_loop_builder(kind):
         return b
 
     return build
-
-
-# --- lanes and CUDA ---------------------------------------------------------------------------------------------------
-
-
-def everything_at_once():
-    """Two worlds with a moving platform, contacts, a closed loop, a mimic joint and a weld."""
-    together = builder()
-    for weld in (False, True):
-        b = builder()
-        platform = b.add_body(xform=wp.transform((0.0, 0.0, -1.1)), is_kinematic=True)
-        b.add_shape_box(platform, hx=3.0, hy=3.0, hz=0.1, cfg=material(gap=0.01))
-        b.joint_qd[0] = 0.3
-        _, left_hand, right_hand, loose = two_arms(b)
-        LOOPS["revolute"](b, left_hand, right_hand, child_xform=wp.transform((0.0, -0.6, 0.0)))
-        b.add_shape_sphere(loose, radius=0.4, cfg=material(gap=0.01))
-        first, second = add_box(b, (1.0, 0.0, -0.9)), add_box(b, (1.5, 0.0, -0.9))
-        if weld:
-            b.add_joint_fixed(first, second, parent_xform=wp.transform((0.5, 0.0, 0.0)))
-        fingers = [link(b, 0.5) for _ in range(2)]
-        joints = [b.add_joint_prismatic(-1, f, axis=newton.Axis.Z) for f in fingers]
-        b.add_articulation(joints)
-        b.set_joint_mimic(joints[1], joints[0], coeffs=(0.0, -0.5))
-        together.add_world(b)
-    return together.finalize(device="cpu")
-
-
-@pytest.mark.slow
-def test_lanes_share_the_work_without_changing_the_result(cpu_blocks):
-    """One and four lanes per world give the same states to round-off."""
-    model = everything_at_once()
-    results = []
-    for block_dim in (1, 4):
-        sim = Stepper(model, DT, block_dim=block_dim, line_search_variant="exact_root")
-        sim.step(5)
-        assert sim.solver.last_converged and sim.solver.last_contact_count > 0
-        results.append(np.concatenate([sim.q, sim.qd]))
-    np.testing.assert_allclose(results[1], results[0], rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_kernels_compile_for_cuda(tmp_path):
-    """NVRTC builds what only models with constraints launch."""
-    kernels = {
-        "rows": make_constraint_kernel(FP32, FP32, FP64),
-        "acceleration": finish_acceleration,
-    }
-    for name, kernel in kernels.items():
-        files = wp.compile_aot_module(kernel.module, arch=[90], module_dir=tmp_path / name, use_ptx=True)
-        text = [f.read_text(errors="ignore") for f in files if f.suffix == ".ptx"]
-        assert text and all(".visible .entry" in t for t in text), name

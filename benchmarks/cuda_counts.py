@@ -1,0 +1,147 @@
+"""Count what a GPU would execute for one world and one step, kernel by kernel, without a GPU.
+
+    python -m benchmarks.cuda_counts [--scene humanoid] [--worlds 2] [--registers]
+
+The CUDA build runs in the emulator of `tests/cuda`. A CPU simulation brings the worlds to where counting begins: during
+the fall, and at rest. ``--registers`` adds what `ptxas` says about registers and spills, for four architectures.
+Counts are of PTX instructions issued to warps; a GPU executes others (ptxas expands a division into about ten), but the
+numbers of two versions of the code can be compared, and no machine disturbs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import warp as wp
+
+from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.simulation import Simulation
+from tests.cuda.emulator.device import Device
+from tests.cuda.emulator.driver import Driver, pretended
+
+ARCHITECTURES = (80, 89, 90, 120)
+COLUMNS = ("all", "fp64", "fp32", "loads", "stores", "atomics", "shuffles")
+PHASES = {"falling": 110, "settled": 1600}
+"""Steps before counting begins."""
+COUNTED = 5
+"""Steps that are counted."""
+
+
+def make(scene: str, worlds: int, device: str, **options: Any) -> Simulation:
+    """The scene with every world in a pose of its own."""
+    model, built = build_scene(scene, worlds, device)
+    randomize_start(model, 1)
+    return Simulation.from_loaded(built, **options)
+
+
+def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
+    """Print the counts of a few steps from where ``cpu`` is."""
+    gpu.reset(joint_q=cpu.joint_q.numpy(), joint_qd=cpu.joint_qd.numpy())
+    gpu.step(2)
+    gpu.statistics.clear()
+    launches = []
+    for steps in (1, COUNTED):
+        driver.device.clear()
+        driver.log.clear()
+        gpu.step(steps)
+        launches.append(Counter(name for kind, name in driver.log if kind == "launch"))
+    per_step = (launches[1] - launches[0]).total() / (COUNTED - 1)
+    if driver.device.faults:
+        raise RuntimeError("\n".join(map(str, driver.device.faults)))
+    found = gpu.statistics
+    print(
+        f"{gpu.world_count} worlds, {found.mean_contacts:.1f} contacts, {found.iterations.mean:.2f} iterations, "
+        f"{found.line_search_trials.mean:.2f} trials; launches per step {per_step:g}"
+    )
+    world_steps = COUNTED * gpu.world_count
+    by_world = {n: c for n, c in driver.device.counts.items() if c.blocks == c.launches * gpu.world_count}
+    print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
+    others = {name: row_of(c, c.launches) for name, c in driver.device.counts.items() if name not in by_world}
+    print_counts("per launch, any worlds", others)
+
+
+def row_of(counts: Any, shares: int) -> dict[str, float]:
+    """Numbers of one kernel, divided by ``shares``."""
+    row = {column: counts.warp[column] for column in COLUMNS}
+    row |= {"barriers": counts.barriers, "sectors": counts.sectors_read + counts.sectors_written}
+    return {name: value / shares for name, value in row.items()}
+
+
+def print_counts(title: str, rows: dict[str, dict[str, float]]) -> None:
+    """A table with sums."""
+    totals: Counter[str] = Counter()
+    for row in rows.values():
+        totals.update(row)
+    print(f"{title:28s}" + "".join(f"{name:>10s}" for name in totals))
+    for name, row in (rows | {"sum": totals}).items():
+        print(f"{name:28s}" + "".join(f"{value:10.0f}" for value in row.values()), flush=True)
+
+
+def memory_per_world(scene: str, **options: Any) -> float:
+    """What one more world takes [bytes]."""
+    few, many = 16, 48
+    sizes = [make(scene, worlds, "cuda:0", **options).byte_count for worlds in (few, many)]
+    return (sizes[1] - sizes[0]) / (many - few)
+
+
+def register_table(kernels: dict[str, Any]) -> None:
+    """Print registers and bytes of spills of each kernel."""
+    ptxas = shutil.which("ptxas")
+    if ptxas is None:
+        print("There is no ptxas to tell registers.")
+        return
+    print(f"{'registers / spilled bytes':28s}" + "".join(f"{f'sm_{arch}':>12s}" for arch in ARCHITECTURES))
+    for name, (module, block_dim) in kernels.items():
+        row = [registers(ptxas, module, block_dim, arch) for arch in ARCHITECTURES]
+        print(f"{name:28s}" + "".join(f"{text:>12s}" for text in row), flush=True)
+
+
+def registers(ptxas: str, module: Any, lanes: int, arch: int) -> str:
+    """Registers and spilled bytes of the hungriest kernel of a module."""
+    module.options["block_dim"] = lanes
+    with tempfile.TemporaryDirectory() as folder:
+        files = wp.compile_aot_module(module, arch=[arch], module_dir=folder, use_ptx=True)
+        text = next(f for f in files if f.suffix == ".ptx").read_text(errors="ignore").replace("\0", "")
+        # An older ptxas refuses a newer version line, though it knows the instructions.
+        source = Path(folder) / "lowered.ptx"
+        source.write_text(re.sub(r"^\.version \S+", ".version 8.8", text, flags=re.M))
+        command = [ptxas, "-v", "-O3", f"-arch=sm_{arch}", "-o", "/dev/null", str(source)]
+        said = subprocess.run(command, capture_output=True, text=True).stderr
+    used, spilled = (re.findall(p, said) for p in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
+    return f"{max(map(int, used))} / {max(map(int, spilled))}" if used else "not read"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scene", default="humanoid")
+    parser.add_argument("--worlds", type=int, default=2)
+    parser.add_argument("--preset", default="approx32")
+    parser.add_argument("--block-dim", type=int, metavar="N", help="lanes that share a world (default: the solver's)")
+    parser.add_argument("--registers", action="store_true", help="registers and spills by ptxas")
+    given = parser.parse_args(arguments)
+    wp.config.log_level = wp.LOG_WARNING
+    with pretended(Device()) as driver:
+        cpu = make(given.scene, given.worlds, "cpu", contact_preset_variant=given.preset)
+        options = {"contact_preset_variant": given.preset, "block_dim": given.block_dim}
+        gpu = make(given.scene, given.worlds, "cuda:0", **options)
+        for phase, steps in PHASES.items():
+            cpu.step(steps - cpu.step_count)
+            print(f"\n{given.scene}, {given.preset}, {gpu.solver.block_dim} lanes, {phase}: ", end="")
+            count(cpu, gpu, driver)
+        print(f"\nmemory: {memory_per_world(given.scene, **options) / 1e3:.1f} kB per world, where there are many")
+        kernels = {k.key.rpartition("__")[2]: (k.module, gpu.solver.block_dim) for k in gpu.solver.kernels(gpu.state)}
+    if given.registers:
+        register_table(kernels)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Mistakes put into the kernels on purpose: what the other tests of this folder would see of them."""
+
+import importlib.util
+import re
+import sys
+
+import pytest
+
+from sap_warp.solver import newton as newton_stage
+from tests.cuda.emulator.device import Device, EmulationError
+from tests.cuda.emulator.driver import pretended
+from tests.cuda.scenes import SCENES
+from tests.cuda.twins import Twins
+
+STEPS = 6
+STATE = ("joint_q", "joint_qd", "body_q", "body_qd")
+
+
+def is_noticed(twins, device):
+    """Whether a step with the mistake has a fault or another result; the state stays as it was."""
+    before = {name: getattr(twins.cpu.state, name).numpy().copy() for name in STATE}
+    device.clear()
+    try:
+        found = twins.step()
+    except (EmulationError, AssertionError):  # it stops, or a result is not finite
+        return True
+    finally:
+        for name, values in before.items():
+            getattr(twins.cpu.state, name).assign(values)
+    return bool(device.faults) or found["status"] > 0 or found["velocity"] > 1e-3
+
+
+def test_a_forgotten_barrier_is_noticed(driver, faults, report):
+    """Of the barriers that four scenes pass, leaving out any one is seen as a race, but for those near another one."""
+    device = driver.device
+    scenes = [Twins(SCENES[name]) for name in ("gripper", "stack", "humanoid", "arm")]
+    for twins in scenes:
+        for _ in range(2):
+            twins.step()
+    passed = {(k, line) for k, c in device.counts.items() for line, text in c.lines.items() if text.startswith("bar.")}
+    assert not device.faults and len(passed) > 60
+    unseen = []
+    for device.skipped in sorted(passed):
+        if not any(is_noticed(twins, device) for twins in scenes):
+            unseen.append(device.skipped)
+    report(barriers=len(passed), unseen=len(unseen))
+    assert len(unseen) <= len(passed) // 4, unseen
+    kernels = {kernel for kernel, _ in passed - set(unseen)}
+    assert kernels >= {"boundary", "free_motion", "contact_data", "newton_solve"}
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_a_shifted_index_is_noticed(gpu, part):
+    """One of the stores that free motion executes goes to the next entry."""
+    Twins(SCENES["humanoid"]).step()
+    store = re.compile(r"st\.(?:global\.)?f(32|64)\s+\[(%rd\d+)(?:\+(\d+))?\]")
+    stores = [line for line, text in sorted(gpu.device.counts["free_motion"].lines.items()) if store.match(text)]
+    chosen = stores[int(part * len(stores))] - 1
+
+    def shift(name, text):
+        if "free_motion" not in name:
+            return text
+        lines = text.split("\n")
+        size, base, offset = store.search(lines[chosen]).groups()
+        lines[chosen] = re.sub(r"\[.*\]", f"[{base}+{int(offset or 0) + int(size) // 8}]", lines[chosen])
+        return "\n".join(lines)
+
+    with pretended(Device()) as driver:
+        driver.edit = shift
+        assert is_noticed(Twins(SCENES["humanoid"]), driver.device)
+
+
+# --- the cost of bilateral rows ---------------------------------------------------------------------------------------
+
+RIGHT = """        if row_count(p) > 0:
+            total[0] += rows_cost(p, s)
+        total = block_sum(total, s.scratch, p.world)
+"""
+WRONG = """        total = block_sum(total, s.scratch, p.world)
+        if row_count(p) > 0:
+            total[0] += rows_cost(p, s)
+"""
+
+
+@pytest.fixture
+def one_lanes_share(tmp_path, monkeypatch):
+    """The solve kernel in which each lane adds its own share of the cost of the rows after the sum over the lanes."""
+    with open(newton_stage.__file__) as file:
+        text = file.read()
+    assert text.count(RIGHT) == 1
+    path = tmp_path / "newton_mutant.py"
+    path.write_text(text.replace(RIGHT, WRONG))
+    name = "sap_warp.solver.newton_mutant"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module.make_solve_kernel
+
+
+def test_lanes_agree_about_the_cost_of_bilateral_rows(gpu):
+    """Coupled joints that start off their couplings, beside boxes that slide: every lane takes every decision alike.
+
+    A lane that knew only its own share of the cost of the rows would choose another step, leave the loop alone and
+    wait at a barrier to which the others never come.
+    """
+    twins = Twins(SCENES["couplings"], preset="approx64")
+    for _ in range(STEPS):
+        found = twins.step()
+        assert found["status"] == found["iterations"] == 0 and found["velocity"] < 1e-12
+        assert abs(twins.cpu.velocity).max() < 3.0
+
+
+def test_lanes_that_know_only_their_own_rows_are_noticed(one_lanes_share):
+    """The test before this one fails when each lane adds its share of the cost after the sum."""
+    with pretended(Device()):
+        twins = Twins(SCENES["couplings"], preset="approx64")
+        solve = twins.gpu.solver.contact_solve
+        solve.kernel = one_lanes_share(*solve.precisions)
+        with pytest.raises(EmulationError, match=r"newton_solve: lanes .* wait at different barriers"):
+            [twins.step() for _ in range(STEPS)]

@@ -1,0 +1,162 @@
+"""Whole simulations on the pretended GPU: detection, overflow, many steps, resets, statistics and what a host reads."""
+
+import warnings
+
+import newton
+import numpy as np
+import pytest
+import warp as wp
+
+from sap_warp import Simulation, SolverSAP
+from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.simulation.split import ThreadsError
+from tests.cuda.scenes import SCENES
+from tests.cuda.twins import GPU, Twins
+
+DEVICES = ("cpu", GPU)
+
+
+def simulate(name, device, worlds=3, **options):
+    """A shipped scene whose worlds start in poses of their own, somewhat above the ground."""
+    model, scene = build_scene(name, worlds, device)
+    randomize_start(model, 3)
+    options = {"dt": scene.dt, "max_rigid_contact": scene.max_rigid_contact, **options}
+    return Simulation(model, **options)
+
+
+def lower(sim, to=0.12):
+    """Put the cubes close to the ground, a little higher in each world."""
+    q = np.array(sim.joint_q.numpy())
+    q[:, 2] = to + 0.02 * np.arange(sim.world_count)
+    sim.reset(joint_q=q)
+    return sim
+
+
+def test_steps_and_statistics_are_those_of_the_cpu(gpu):
+    """Cubes that fall on their corners: states, contacts and counts of 12 steps, replayed as graphs.
+
+    No step copies anything to or from the host, and none allocates: the driver would refuse it in a graph.
+    """
+    cpu, cuda = (lower(simulate("cube", device)) for device in DEVICES)
+    for sim in (cpu, cuda):
+        sim.prepare()
+    gpu.log.clear()
+    for sim in (cpu, cuda):
+        sim.step(10)
+    assert {kind for kind, _ in gpu.log} == {"graph", "launch"}
+    for sim in (cpu, cuda):
+        sim.step()
+        sim.step()
+    np.testing.assert_allclose(cuda.joint_q.numpy(), cpu.joint_q.numpy(), atol=1e-5)
+    np.testing.assert_allclose(cuda.joint_qd.numpy(), cpu.joint_qd.numpy(), atol=1e-3)
+    np.testing.assert_array_equal(cuda.contact_counts, cpu.contact_counts)
+    assert cpu.contact_counts.any() and cuda.step_count == 12 and not cuda.diverged.any()
+    for name in ("world_steps", "mean_contacts", "truncated_contacts", "not_converged"):
+        assert getattr(cuda.statistics, name) == getattr(cpu.statistics, name), name
+    assert cuda.statistics.iterations.mean == pytest.approx(cpu.statistics.iterations.mean, rel=0.1)
+
+
+def test_a_full_buffer_keeps_the_contacts_that_the_cpu_keeps(gpu):
+    """Six stages share out a buffer that is too small: the same worlds lose equally many contacts."""
+    kept = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for device in DEVICES:
+            sim = simulate("cube", device, worlds=4, rigid_contact_max=7)
+            q = np.array(sim.joint_q.numpy())
+            q[:, 2:7] = [0.099, 0.0, 0.0, 0.0, 1.0]
+            sim.reset(joint_q=q)
+            sim.step(2)
+            dropped = sim.contacts.sap_dropped_by_world.numpy()
+            kept.append((sim.contact_counts.tolist(), dropped.tolist(), sim.statistics.truncated_contacts))
+    assert kept[0] == kept[1] and sum(kept[0][0]) == 7 and sum(kept[0][1]) > 0
+    launched = {name for kind, name in gpu.log if kind == "launch"}
+    assert {f"stage_{name}" for name in ("count", "share", "list", "limits", "chunks", "write")} <= launched
+
+
+def test_resets_touch_chosen_worlds_only(gpu):
+    """By mask, with coordinates, and of all; the worlds beside keep every bit."""
+    sim = lower(simulate("cube", GPU))
+    start = np.array(sim.joint_q.numpy())
+    sim.step(3)
+    moved = np.array(sim.joint_q.numpy())
+    sim.reset([False, True, False])
+    np.testing.assert_array_equal(sim.joint_q.numpy()[[0, 2]], moved[[0, 2]])
+    np.testing.assert_array_equal(sim.joint_q.numpy()[1], sim.model.joint_q.numpy().reshape(3, -1)[1])
+    sim.reset(wp.array([True, False, False], dtype=wp.bool, device=GPU), joint_q=start[0], joint_qd=np.full(6, 0.25))
+    np.testing.assert_array_equal(sim.joint_q.numpy()[0], start[0])
+    np.testing.assert_array_equal(sim.joint_qd.numpy()[0], np.full(6, 0.25))
+    np.testing.assert_array_equal(sim.joint_q.numpy()[2], moved[2])
+    np.testing.assert_allclose(sim.body_q.numpy()[0, 0, :3], start[0, :3], atol=1e-6)
+    sim.reset()
+    assert sim.step_count == 0 and sim.time == 0.0
+
+
+def test_a_world_that_diverges_leaves_the_others_alone(gpu):
+    """NaN in one world: it keeps its state and says so, the others move as without it."""
+    sims = [lower(simulate("cube", GPU)) for _ in range(2)]
+    poisoned = np.array(sims[1].joint_f.numpy())
+    poisoned[1, 0] = np.nan
+    sims[1].joint_f.assign(poisoned)
+    for sim in sims:
+        sim.step(2)
+    with pytest.warns(RuntimeWarning, match="DIVERGED in world 1"):
+        assert sims[1].diverged.tolist() == [False, True, False]
+    np.testing.assert_array_equal(sims[1].joint_q.numpy()[[0, 2]], sims[0].joint_q.numpy()[[0, 2]])
+
+
+def test_forces_and_accelerations_are_those_of_the_cpu(gpu):
+    """Contact forces and Newton's observables, which have kernels of their own."""
+    twins = Twins(SCENES["stack"], preset="approx64")
+    kinds = newton.solvers.SolverBase.ObservableKind
+    found = []
+    twins.step()
+    for each in (twins.cpu, twins.gpu):
+        observables = each.solver.observables([kinds.BODY_QDD, kinds.CONTACT_F], contacts=each.contacts)
+        each.solver.step(each.state, each.state, each.control, each.contacts, each.dt, observables=observables)
+        forces = each.solver.contact_forces()
+        arrays = (observables.body_qdd, forces.force, forces.body_wrench, forces.spatial_force)
+        found.append([array.numpy() for array in arrays])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-4)
+        assert np.abs(ours).max() > 0.1
+
+
+def test_what_the_host_reads_is_a_copy_and_says_so(gpu):
+    """NumPy cannot see the memory of a GPU: it gets a copy that cannot be written to; `assign` writes."""
+    sim = simulate("cube", GPU)
+    q = sim.joint_q.numpy()
+    with pytest.raises(ValueError, match="read-only"):
+        q[0, 2] = 1.0
+    before = np.array(q)
+    sim.joint_q.assign(before + 1.0)
+    np.testing.assert_array_equal(q, before)
+    np.testing.assert_array_equal(sim.joint_q.numpy(), before + 1.0)
+    assert sim.device.is_cuda and sim.solver.block_dim == 32
+    with pytest.raises(ThreadsError, match="Threads are for the CPU"):
+        simulate("cube", GPU, threads=2)
+
+
+def test_two_gpus_in_one_process(gpu):
+    """A simulation on each of two devices, stepped in turn, moves like the other one."""
+    sims = [lower(simulate("cube", device)) for device in ("cuda:0", "cuda:1")]
+    for _ in range(3):
+        for sim in sims:
+            sim.step()
+    assert [str(sim.device) for sim in sims] == ["cuda:0", "cuda:1"]
+    np.testing.assert_array_equal(sims[0].joint_q.numpy(), sims[1].joint_q.numpy())
+
+
+@pytest.mark.parametrize("links, lanes", [(64, 32), (65, 64)])
+def test_lanes_follow_the_largest_world(gpu, links, lanes):
+    """One warp shares a world, two if one of the worlds is large; whoever asks for a number gets it."""
+    together = newton.ModelBuilder()
+    for count in (1, links):
+        b = newton.ModelBuilder()
+        for _ in range(count):
+            body = b.add_link(mass=1.0, inertia=wp.mat33(*np.eye(3).ravel()))
+            b.add_articulation([b.add_joint_revolute(-1, body, axis=newton.Axis.Y)])
+        together.add_world(b)
+    model = together.finalize(device=GPU)
+    assert SolverSAP(model).block_dim == lanes
+    assert SolverSAP(model, block_dim=96).block_dim == 96
