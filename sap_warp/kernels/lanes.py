@@ -23,9 +23,13 @@ def lane() -> int:
     ...
 
 
-@wp.func_native("WP_TILE_SYNC();")
+ONE_WARP = "#if WP_TILE_BLOCK_DIM == 32 && defined(__CUDA_ARCH__)\n"
+"""Opens the part of a native snippet that is for blocks of one warp, the default on CUDA for worlds of usual size."""
+
+
+@wp.func_native(f"{ONE_WARP}    __syncwarp();\n#else\n    WP_TILE_SYNC();\n#endif\n")
 def barrier():
-    """Wait for all lanes of the block."""
+    """Wait for all lanes of the block; lanes see then what others have written."""
     ...
 
 
@@ -68,7 +72,8 @@ def _summed_by_shuffles() -> int: ...
 def make_block_sum(dtype):
     """``block_sum(value, scratch, world) -> dtype``: the sum over the lanes of a block, the same bits on every lane.
 
-    ``scratch`` has one entry per lane of every world.
+    ``scratch`` has one entry per lane of every world. All lanes have come to this place then, and see what others have
+    written before.
     """
     parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
     add = " ".join(f"{part} += __shfl_xor_sync(0xffffffffu, {part}, k);" for part in parts)
@@ -88,6 +93,9 @@ def make_block_sum(dtype):
             return value
         group = _summed_by_shuffles()
         share = warp_sum(value)
+        if lanes == group:
+            barrier()
+            return share
         base = world * lanes
         if lane() % group == 0:
             scratch[base + lane() // group] = share

@@ -30,12 +30,11 @@ class RowPattern:
 
 
 @functools.cache
-def make_cholesky(types: Types) -> SimpleNamespace:
-    """Factorization and solve on packed rows for one precision.
+def make_cholesky(types: Types):
+    """``solve(matrix, rows, start, count, coupled, x) -> int`` for one precision.
 
-    ``factor(matrix, rows, start, count, coupled) -> int`` factors in place and returns 0 if a pivot is not positive or
-    not finite. ``solve(matrix, rows, start, count, coupled, x)`` overwrites x with the solution. ``coupled`` is 0 while
-    rows are subtrees.
+    Factors the matrix in place and overwrites x with the solution; returns 0 if a pivot is not positive or not finite.
+    ``coupled`` is 0 while rows are subtrees.
     """
     scalar = types.scalar
 
@@ -50,35 +49,82 @@ def make_cholesky(types: Types) -> SimpleNamespace:
         return s
 
     @wp.func
-    def factor(matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, count: int, coupled: int) -> int:
-        if is_native():
-            return factor_native(matrix, rows, start, count, coupled)
-        # Column by column: the rows of a column are independent, one barrier per column.
+    def row_of(rows: wp.ref[RowPattern], j: int, k: int, coupled: int) -> int:
+        """The k-th row that may reach back to column j; the first one is row j itself."""
+        i = j + k
+        if coupled == 0 and k > 0:
+            i = rows.above[rows.above_start[j] + k - 1]
+        return i
+
+    @wp.func
+    def solve_by_lanes(
+        matrix: wp.array(dtype=scalar),
+        rows: wp.ref[RowPattern],
+        start: int,
+        count: int,
+        coupled: int,
+        x: wp.array(dtype=scalar),
+    ) -> int:
+        """Column by column: the rows of a column are independent, and x goes along as if it were another row.
+
+        Until the end x is what its entries are before they are divided by pivots, so that no lane changes what others
+        are reading.
+        """
         end = start + count
         j = int(start)
         while j < end:
             fj = rows.first[j]
             aj = rows.entry[j] - fj
-            pivot = matrix[aj + j] - dot(matrix, aj, aj, fj, j)
-            if not (pivot > scalar(0.0)) or pivot > scalar(wp.static(LARGEST_PIVOT[types.name])):
-                return 0  # for all lanes alike
-            inverse = scalar(1.0) / wp.sqrt(pivot)
-            n = wp.where(coupled != 0, end - j - 1, rows.above_start[j + 1] - rows.above_start[j])
+            n = wp.where(coupled != 0, end - j, rows.above_start[j + 1] - rows.above_start[j] + 1)
             k = int(lane())
             while k < n:
-                i = j + 1 + k
-                if coupled == 0:
-                    i = rows.above[rows.above_start[j] + k]
+                i = row_of(rows, j, k, coupled)
                 fi = rows.first[i]
                 if fi <= j:
                     ai = rows.entry[i] - fi
-                    s = matrix[ai + j] - dot(matrix, ai, aj, wp.max(fi, fj), j)
-                    matrix[ai + j] = s * inverse
+                    matrix[ai + j] = matrix[ai + j] - dot(matrix, ai, aj, wp.max(fi, fj), j)
                 k += wp.block_dim()
             barrier()
-            if lane() == 0:
-                matrix[aj + j] = inverse
+            pivot = matrix[aj + j]
+            if not (pivot > scalar(0.0)) or pivot > scalar(wp.static(LARGEST_PIVOT[types.name])):
+                return 0  # for all lanes alike
+            inverse = scalar(1.0) / wp.sqrt(pivot)
+            y = x[j] * inverse
+            k = int(lane())
+            while k < n:
+                i = row_of(rows, j, k, coupled)
+                fi = rows.first[i]
+                if k > 0 and fi <= j:
+                    address = rows.entry[i] - fi + j
+                    entry = matrix[address] * inverse
+                    matrix[address] = entry
+                    x[i] = x[i] - entry * y
+                k += wp.block_dim()
+            barrier()
             j += 1
+        j = int(start + lane())
+        while j < end:
+            address = rows.entry[j] + j - rows.first[j]
+            inverse = scalar(1.0) / wp.sqrt(matrix[address])
+            matrix[address] = inverse
+            x[j] = x[j] * inverse
+            j += wp.block_dim()
+        barrier()
+        j = end - 1
+        while j > start:
+            fj = rows.first[j]
+            aj = rows.entry[j] - fj
+            y = x[j] * matrix[aj + j]
+            k = int(fj + lane())
+            while k < j:
+                x[k] = x[k] - matrix[aj + k] * y
+                k += wp.block_dim()
+            barrier()
+            j -= 1
+        j = int(start + lane())
+        while j < end:
+            x[j] = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
+            j += wp.block_dim()
         barrier()
         return 1
 
@@ -90,47 +136,15 @@ def make_cholesky(types: Types) -> SimpleNamespace:
         count: int,
         coupled: int,
         x: wp.array(dtype=scalar),
-    ):
+    ) -> int:
         if is_native():
-            solve_native(matrix, rows, start, count, coupled, x)
-            return
-        end = start + count
-        j = int(start)
-        while j < end:
-            y = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
-            barrier()
-            if lane() == 0:
-                x[j] = y
-            n = wp.where(coupled != 0, end - j - 1, rows.above_start[j + 1] - rows.above_start[j])
-            k = int(lane())
-            while k < n:
-                i = j + 1 + k
-                if coupled == 0:
-                    i = rows.above[rows.above_start[j] + k]
-                if rows.first[i] <= j:
-                    x[i] = x[i] - matrix[rows.entry[i] + j - rows.first[i]] * y
-                k += wp.block_dim()
-            barrier()
-            j += 1
-        j = end - 1
-        while j >= start:
-            fj = rows.first[j]
-            aj = rows.entry[j] - fj
-            y = x[j] * matrix[aj + j]
-            barrier()
-            if lane() == 0:
-                x[j] = y
-            k = int(fj + lane())
-            while k < j:
-                x[k] = x[k] - matrix[aj + k] * y
-                k += wp.block_dim()
-            barrier()
-            j -= 1
+            return solve_native(matrix, rows, start, count, coupled, x)
+        return solve_by_lanes(matrix, rows, start, count, coupled, x)
 
     arguments = "matrix.data, rows.first.data, rows.entry.data, start, count"
-    factor_native = native_twin(factor, f"return sap::factor({arguments});", "return 0;")
-    solve_native = native_twin(solve, f"sap::solve({arguments}, x.data);")
-    return SimpleNamespace(factor=factor, solve=solve)
+    call = f"if (!sap::factor({arguments})) return 0; sap::solve({arguments}, x.data); return 1;"
+    solve_native = native_twin(solve, call, "return 0;")
+    return solve
 
 
 @functools.cache
@@ -176,22 +190,19 @@ def make_multiply(types: Types, vector_types: Types):
 
 
 @functools.cache
-def make_add_rows(types: Types, column_types: Types, force_types: Types | None = None):
+def make_add_rows(types: Types, column_types: Types):
     """Products of motion columns with forces in packed tree rows, and where the forces are put.
 
     ``store_force(forces, start, count, e, Fw, Fv)`` stores the force of dof e, one of the ``count`` dofs from ``start``
     on. ``add_rows(target, wide, base, rows, start, count, Sw, Sv, forces, add_base)`` sets
     ``target[i, k] = base[i, k] + S_i . F_k`` for all k in the subtree of i, without ``base`` if ``add_base`` is 0.
-    ``types`` is the target's precision, ``column_types`` that of base and S, ``force_types`` that of F and of the sum.
-    The target lies in rows ``wide``, which may be wider than those of the tree.
+    ``types`` is the precision of target and forces, ``column_types`` that of base and S. The target lies in rows
+    ``wide``, which may be wider than those of the tree.
     """
-    force_types = force_types or types
-    scalar, column, F = types.scalar, column_types.vec3, force_types.scalar
+    scalar, vec3, column = types.scalar, types.vec3, column_types.vec3
 
     @wp.func
-    def store_force(
-        forces: wp.array(dtype=F), start: int, count: int, e: int, Fw: force_types.vec3, Fv: force_types.vec3
-    ):
+    def store_force(forces: wp.array(dtype=scalar), start: int, count: int, e: int, Fw: vec3, Fv: vec3):
         i = 5 * start + e
         for k in range(3):
             forces[i + k * count] = Fw[k]
@@ -207,7 +218,7 @@ def make_add_rows(types: Types, column_types: Types, force_types: Types | None =
         count: int,
         Sw: wp.array(dtype=column),
         Sv: wp.array(dtype=column),
-        forces: wp.array(dtype=F),
+        forces: wp.array(dtype=scalar),
         add_base: int,
     ):
         if is_native():
@@ -218,15 +229,16 @@ def make_add_rows(types: Types, column_types: Types, force_types: Types | None =
         while i < end:
             from_row = rows.entry[i] - rows.first[i]
             to_row = wide.entry[i] - wide.first[i]
+            sw = Sw[i]
+            sv = Sv[i]
             k = int(rows.first[i])
             while k <= i:
-                s = F(0.0)
-                for c in range(3):
-                    s += F(Sw[i][c]) * forces[5 * start + c * count + k]
-                    s += F(Sv[i][c]) * forces[5 * start + (c + 3) * count + k]
-                value = scalar(s)
+                at = 5 * start + k
+                value = scalar(0.0)
                 if add_base != 0:
-                    value += scalar(base[from_row + k])
+                    value = scalar(base[from_row + k])
+                for c in range(3):
+                    value += scalar(sw[c]) * forces[at + c * count] + scalar(sv[c]) * forces[at + (c + 3) * count]
                 target[to_row + k] = value
                 k += 1
             i += wp.block_dim()

@@ -8,10 +8,10 @@
 namespace sap {
 
 // K = sum of X^T G X over the rows of a body, X = (-[r]x, 1). A stiffness s along u adds s w w^T with w = (r x u, u).
+// T is the Hessian's precision, vectors and projections have that of the solve.
 template <class T, class Row, class Vec3>
 SAP_CALL void gather_stiffness(T* K, const int* body_row, int count, const Row* projection, const Vec3* normal,
     const Vec3* r_a, const Vec3* r_b, int sliding) {
-    static_assert(sizeof(Vec3) == 3 * sizeof(T), "vectors of the solve's precision");
     typedef Vec<T> V;
     V k[6];
     SAP_UNROLL
@@ -20,21 +20,23 @@ SAP_CALL void gather_stiffness(T* K, const int* body_row, int count, const Row* 
         const int row = body_row[i] >> 1;
         const Row& r = projection[row];
         if (r.mode == 0) continue;
-        const Vec3& a = body_row[i] & 1 ? r_b[row] : r_a[row];
+        const Vec3& arm = body_row[i] & 1 ? r_b[row] : r_a[row];
         const Vec3& n = normal[row];
+        const T a[3] = {T(arm[0]), T(arm[1]), T(arm[2])};
         auto add = [&](T x, T y, T z, T s) SAP_INLINE {
             const V w = V{a[1] * z - a[2] * y, a[2] * x - a[0] * z, a[0] * y - a[1] * x, x, y, z, 0, 0};
             const V ws = w * s;
             SAP_UNROLL
             for (int c = 0; c < 6; ++c) k[c] = k[c] + w * ws[c];
         };
-        add(1, 0, 0, r.across);
-        add(0, 1, 0, r.across);
-        add(0, 0, 1, r.across);
-        add(n[0], n[1], n[2], r.along_n);
+        const T across = T(r.across);
+        add(1, 0, 0, across);
+        add(0, 1, 0, across);
+        add(0, 0, 1, across);
+        add(T(n[0]), T(n[1]), T(n[2]), T(r.along_n));
         if (r.mode == sliding) {
-            add(r.t[0], r.t[1], r.t[2], -r.across);
-            add(r.s[0], r.s[1], r.s[2], r.along_s);
+            add(T(r.t[0]), T(r.t[1]), T(r.t[2]), -across);
+            add(T(r.s[0]), T(r.s[1]), T(r.s[2]), T(r.along_s));
         }
     }
     SAP_UNROLL

@@ -315,8 +315,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
 def make_free_velocity_kernel(pose: Types, types: Types):
     """The kernel that factorizes A and finds v*: one block per world."""
     Stage = make_motion_stage(pose, types)
-    cholesky = make_cholesky(types)
-    factor, solve = cholesky.factor, cholesky.solve
+    solve = make_cholesky(types)
     scalar = types.scalar
     flat_stage = make_flat(Stage)
 
@@ -337,9 +336,7 @@ def make_free_velocity_kernel(pose: Types, types: Types):
             stage.d.v_star[e] = stage.d.impulse[e]
             e += wp.block_dim()
         barrier()
-        ok = factor(stage.d.A_factor, stage.layout.rows, start, end - start, 0)
-        if ok != 0:
-            solve(stage.d.A_factor, stage.layout.rows, start, end - start, 0, stage.d.v_star)
+        ok = solve(stage.d.A_factor, stage.layout.rows, start, end - start, 0, stage.d.v_star)
         e = int(start + lane())
         while e < end:
             v = scalar(stage.d.v0[e])

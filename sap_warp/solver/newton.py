@@ -56,8 +56,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     line_search = make_line_search(dynamics, types, linear, pose)
     Line, search = line_search.Line, line_search.search
     has_excess_energy = make_stability(dynamics, types, linear, pose)
-    multiply, cholesky = make_multiply(dynamics, types), make_cholesky(linear)
-    factor, solve = cholesky.factor, cholesky.solve
+    multiply, solve = make_multiply(dynamics, types), make_cholesky(linear)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     block_sum = make_block_sum(vec3)
     flat_problem, flat_data, window = make_flat(Problem), make_flat(Data), make_window(Data, SCRATCH)
@@ -95,10 +94,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             e += wp.block_dim()
         barrier()
         A = shifted(s.H, shift)
-        ok = factor(A, p.layout.rows, p.first, p.last - p.first, 0)
-        if ok == 0:
+        if solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction) == 0:
             return scalar(-1.0)
-        solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction)
         total = vec3()
         e = int(p.first + lane())
         while e < p.last:

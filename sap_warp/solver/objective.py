@@ -15,34 +15,35 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, is_native, lane, make_block_sum
 from ..kernels.packed_rows import make_add_rows, make_cholesky, make_multiply
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from .constraint_terms import make_constraint_terms
 from .solve_data import make_problem
 from .stiffness import make_stiffness
-from .terms.contact import SLIDING, make_contact_term
+from .terms.contact import make_contact_term
 from .terms.dof import make_dof_terms
 
 
 @functools.cache
 def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     """Parts of the Newton iteration; each is called by all lanes of a block. Precisions are those of `make_problem`."""
-    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    scalar, vec3 = types.scalar, types.vec3
     lscalar = linear.scalar
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
     evaluate = make_dof_terms(types).evaluate
     term = make_contact_term(types)
     Projection, project, track = term.Projection, term.project, term.track
-    to_vec3, skew = make_spatial(types).to_vec3, make_spatial(types).skew
-    multiply, cholesky = make_multiply(dynamics, types), make_cholesky(linear)
-    factor, solve = cholesky.factor, cholesky.solve
-    columns = make_add_rows(linear, dynamics, types)
+    to_vec3 = make_spatial(types).to_vec3
+    multiply, solve = make_multiply(dynamics, types), make_cholesky(linear)
+    columns = make_add_rows(linear, dynamics)
     store_force, add_rows = columns.store_force, columns.add_rows
-    stiffness = make_stiffness(dynamics, types)
+    stiffness = make_stiffness(dynamics, types, linear)
     gather_stiffness, add_child, multiply_columns = stiffness.gather, stiffness.add_child, stiffness.multiply
+    Blocks, add_row = stiffness.Blocks, stiffness.add_row
+    to_linear = make_spatial(linear).to_vec3
     block_sum = make_block_sum(vec3)
     rows = make_constraint_terms(dynamics, types, linear, pose)
     row_count, start_rows = rows.row_count, rows.start_rows
@@ -183,44 +184,6 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         s.fw[b] = fw
         s.fv[b] = fv
 
-    @wp.struct
-    class Stiffness:
-        """X_a^T G X_b of contact rows, X = (-[r]x, 1): angular, mixed and linear blocks."""
-
-        ww: mat33
-        wv: mat33
-        vw: mat33
-        vv: mat33
-
-    @wp.func
-    def add_direction(K: wp.ref[Stiffness], arm_a: vec3, arm_b: vec3, u: vec3, k: scalar):
-        """Stiffness k along u."""
-        ku = u * k
-        a = wp.cross(arm_a, ku)
-        b = wp.cross(arm_b, u)
-        K.ww += wp.outer(a, b)
-        K.wv += wp.outer(a, u)
-        K.vw += wp.outer(ku, b)
-        K.vv += wp.outer(ku, u)
-
-    @wp.func
-    def add_row_stiffness(K: wp.ref[Stiffness], r: wp.ref[Projection], n: vec3, arm_a: vec3, arm_b: vec3):
-        """Stiffness of one row at the two arms: equal in all directions, and along a few."""
-        k = r.across
-        # -[a]x [b]x = a.b 1 - b a^T
-        ww = wp.outer(arm_b, arm_a) * (-k)
-        spread = k * wp.dot(arm_a, arm_b)
-        for i in range(3):
-            ww[i, i] += spread
-            K.vv[i, i] += k
-        K.ww += ww
-        K.wv += skew(arm_a * k)
-        K.vw -= skew(arm_b * k)
-        add_direction(K, arm_a, arm_b, n, r.along_n)
-        if r.mode == SLIDING:
-            add_direction(K, arm_a, arm_b, r.t, -k)
-            add_direction(K, arm_a, arm_b, r.s, r.along_s)
-
     @wp.func
     def accumulate(p: wp.ref[Problem], s: wp.ref[Data], stiff: bool):
         """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
@@ -300,25 +263,27 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             a = p.contacts.body_a[row]
             b = p.contacts.body_b[row]
             if a >= 0 and b >= 0:
-                K = Stiffness()
+                K = Blocks()
                 same = bool(True)
                 while same:
                     if s.projection[row].mode != 0:
                         n = p.contacts.normal[row]
-                        add_row_stiffness(K, s.projection[row], n, p.contacts.r_a[row], p.contacts.r_b[row])
+                        add_row(K, s.projection[row], n, p.contacts.r_a[row], p.contacts.r_b[row])
                     row += 1
                     same = bool(False)
                     if row < p.row_end:
                         same = p.contacts.body_a[row] == a and p.contacts.body_b[row] == b
                 j = p.layout.body_chain[b]
                 while j >= 0:
-                    Fw = K.ww * column_w(p, j) + K.wv * column_v(p, j)
-                    Fv = K.vw * column_w(p, j) + K.vv * column_v(p, j)
+                    Sw = to_linear(p.motion.Sw[j])
+                    Sv = to_linear(p.motion.Sv[j])
+                    Fw = K.ww * Sw + K.wv * Sv
+                    Fv = K.vw * Sw + K.vv * Sv
                     i = p.layout.body_chain[a]
                     turn = int(0)
                     while i >= 0:
                         if turn % wp.block_dim() == lane():
-                            value = lscalar(wp.dot(column_w(p, i), Fw) + wp.dot(column_v(p, i), Fv))
+                            value = wp.dot(to_linear(p.motion.Sw[i]), Fw) + wp.dot(to_linear(p.motion.Sv[i]), Fv)
                             if i >= j:
                                 k = p.contacts.hessian.entry[i] + j - p.contacts.hessian.first[i]
                                 s.H[k] = s.H[k] - value
@@ -338,20 +303,18 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         count = p.last - p.first
         coupled = p.contacts.coupled[p.world]
         accumulate(p, s, True)
-        b_end = p.layout.world_body[p.world + 1]
-        b = int(p.layout.world_body[p.world] + lane())
-        while b < b_end:
-            e = p.layout.body_dof[b]
-            e_end = e + p.layout.body_dof_count[b]
-            if p.layout.body_prescribed[b] != 0:
-                pass
-            elif p.contacts.body_active[b] != 0:
+        e = int(p.first + lane())
+        while e < p.last:
+            b = p.layout.dof_body[e]
+            e_end = e + 1
+            if is_native():  # all dofs of a body at once
+                e_end = p.layout.body_dof[b] + p.layout.body_dof_count[b]
+            if p.contacts.body_active[b] != 0:
                 multiply_columns(s.K, b, e, e_end, p.motion.Sw, p.motion.Sv, s.column_force, p.first, count)
+                e = e_end - 1 + wp.block_dim()
             else:
-                while e < e_end:
-                    store_force(s.column_force, p.first, count, e, vec3(), vec3())
-                    e += 1
-            b += wp.block_dim()
+                store_force(s.column_force, p.first, count, e, linear.vec3(), linear.vec3())
+                e += wp.block_dim()
         if coupled != 0:  # left of the subtree
             e = int(p.first + lane())
             while e < p.last:
@@ -381,9 +344,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         """s.dv = -H^-1 g, and A dv; 0 if H is not positive definite."""
         count = p.last - p.first
         coupled = p.contacts.coupled[p.world]
-        ok = factor(s.H, p.contacts.hessian, p.first, count, coupled)
+        ok = solve(s.H, p.contacts.hessian, p.first, count, coupled, s.direction)
         if ok != 0:
-            solve(s.H, p.contacts.hessian, p.first, count, coupled, s.direction)
             e = int(p.first + lane())
             while e < p.last:
                 s.dv[e] = scalar(s.direction[e])

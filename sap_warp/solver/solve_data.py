@@ -88,13 +88,15 @@ def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> S
         dslack: wp.array(dtype=scalar)  # its change along the Newton direction
         # Hessian rows
         H: wp.array(dtype=linear.scalar)
-        column_force: wp.array(dtype=scalar)  # stiffness of the subtree times motion column, six runs for each world
+        column_force: wp.array(
+            dtype=linear.scalar
+        )  # stiffness of the subtree times motion column, six runs for each world
         # by body, solver order
         Vw: wp.array(dtype=vec3)
         Vv: wp.array(dtype=vec3)
         fw: wp.array(dtype=vec3)
         fv: wp.array(dtype=vec3)
-        K: wp.array(dtype=scalar)  # contact stiffness of the subtree, see `stiffness`
+        K: wp.array(dtype=linear.scalar)  # contact stiffness of the subtree, see `stiffness`
         scratch: wp.array(dtype=vec3)  # one entry per lane of each world
         # of the world that is solved
         bounded_count: int

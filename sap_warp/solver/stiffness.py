@@ -1,9 +1,9 @@
 """Contact stiffness of a body, a symmetric 6x6 matrix about its tree's reference point, angular part first.
 
-    K = sum over rows  X^T G X,   X = (-[r]x, 1),   G = sum of k u u^T
+    K = sum over rows  X^T G X,   X = (-[r]x, 1),   G = k 1 + k_n n n^T - k t t^T + k_s s s^T
 
-A stiffness k along u adds k w w^T with w = (r x u, u). A matrix lies in six columns of eight numbers, of which the last
-two are zero: on the CPU a column is one vector (`native/stiffness.h`).
+A matrix lies in six columns of eight numbers, of which the last two are zero: on the CPU a column is one vector
+(`native/stiffness.h`). It has the precision of the Hessian, which it becomes a part of.
 """
 
 import functools
@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import is_native, native_twin
+from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from .terms.contact import SLIDING, make_contact_term
 
@@ -20,25 +21,57 @@ SIZE = 48
 
 
 @functools.cache
-def make_stiffness(dynamics: Types, types: Types) -> SimpleNamespace:
-    """Device functions on arrays of such matrices; ``dynamics`` is the precision of motion columns.
+def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamespace:
+    """Device functions on arrays of such matrices, in the precisions of `make_problem`.
 
     ``gather`` sums up the rows of a body, ``add_child`` adds another body's matrix, ``multiply`` writes the forces
-    K S of dofs, in six runs for each world, as `packed_rows.make_add_rows` takes them.
+    K S of dofs, in six runs for each world, as `packed_rows.make_add_rows` takes them. ``Blocks`` and ``add_row`` are
+    for the stiffness between two bodies, X_a^T G X_b.
     """
-    scalar, vec3 = types.scalar, types.vec3
+    scalar, vec3, mat33 = linear.scalar, linear.vec3, linear.mat33
+    to_vec3, skew = make_spatial(linear).to_vec3, make_spatial(linear).skew
     Projection = make_contact_term(types).Projection
-    column = dynamics.vec3
-    vec6 = wp.types.vector(length=6, dtype=scalar)
+    arms, column = types.vec3, dynamics.vec3
+
+    @wp.struct
+    class Blocks:
+        """Angular, mixed and linear blocks of X_a^T G X_b."""
+
+        ww: mat33
+        wv: mat33
+        vw: mat33
+        vv: mat33
 
     @wp.func
-    def add_direction(K: wp.array(dtype=scalar), b: int, arm: vec3, u: vec3, k: scalar):
-        a = wp.cross(arm, u)
-        w = vec6(a[0], a[1], a[2], u[0], u[1], u[2])
-        for c in range(6):
-            for r in range(6):
-                i = 48 * b + 8 * c + r
-                K[i] = K[i] + k * w[c] * w[r]
+    def add_direction(K: wp.ref[Blocks], arm_a: vec3, arm_b: vec3, u: vec3, k: scalar):
+        """Stiffness k along u."""
+        ku = u * k
+        a = wp.cross(arm_a, ku)
+        b = wp.cross(arm_b, u)
+        K.ww += wp.outer(a, b)
+        K.wv += wp.outer(a, u)
+        K.vw += wp.outer(ku, b)
+        K.vv += wp.outer(ku, u)
+
+    @wp.func
+    def add_row(K: wp.ref[Blocks], r: wp.ref[Projection], normal: arms, r_a: arms, r_b: arms):
+        """Stiffness of one row at the two arms: equal in all directions, and along a few."""
+        k = scalar(r.across)
+        arm_a = to_vec3(r_a)
+        arm_b = to_vec3(r_b)
+        # -[a]x [b]x = a.b 1 - b a^T
+        ww = wp.outer(arm_b, arm_a) * (-k)
+        spread = k * wp.dot(arm_a, arm_b)
+        for i in range(3):
+            ww[i, i] += spread
+            K.vv[i, i] += k
+        K.ww += ww
+        K.wv += skew(arm_a * k)
+        K.vw -= skew(arm_b * k)
+        add_direction(K, arm_a, arm_b, to_vec3(normal), scalar(r.along_n))
+        if r.mode == SLIDING:
+            add_direction(K, arm_a, arm_b, to_vec3(r.t), -k)
+            add_direction(K, arm_a, arm_b, to_vec3(r.s), scalar(r.along_s))
 
     @wp.func
     def gather(
@@ -48,36 +81,37 @@ def make_stiffness(dynamics: Types, types: Types) -> SimpleNamespace:
         start: int,
         count: int,
         projection: wp.array(dtype=Projection),
-        normal: wp.array(dtype=vec3),
-        r_a: wp.array(dtype=vec3),
-        r_b: wp.array(dtype=vec3),
+        normal: wp.array(dtype=arms),
+        r_a: wp.array(dtype=arms),
+        r_b: wp.array(dtype=arms),
     ):
         if is_native():
             gather_native(K, b, body_row, start, count, projection, normal, r_a, r_b)
             return
-        for i in range(48):
-            K[48 * b + i] = scalar(0.0)
-        for i in range(start, start + count):
+        total = Blocks()
+        i = int(start)
+        while i < start + count:
             row = body_row[i] // 2
             arm = wp.where(body_row[i] % 2 == 1, r_b[row], r_a[row])
-            r = projection[row]
-            if r.mode != 0:
-                for c in range(3):
-                    u = vec3()
-                    u[c] = scalar(1.0)
-                    add_direction(K, b, arm, u, r.across)
-                add_direction(K, b, arm, normal[row], r.along_n)
-            if r.mode == SLIDING:
-                add_direction(K, b, arm, r.t, -r.across)
-                add_direction(K, b, arm, r.s, r.along_s)
+            if projection[row].mode != 0:
+                add_row(total, projection[row], normal[row], arm, arm)
+            i += 1
+        for c in range(3):
+            for r in range(3):
+                K[48 * b + 8 * c + r] = total.ww[r, c]
+                K[48 * b + 8 * c + 3 + r] = total.vw[r, c]
+                K[48 * b + 24 + 8 * c + r] = total.wv[r, c]
+                K[48 * b + 24 + 8 * c + 3 + r] = total.vv[r, c]
 
     @wp.func
     def add_child(K: wp.array(dtype=scalar), b: int, child: int):
         if is_native():
             add_child_native(K, b, child)
             return
-        for i in range(48):
-            K[48 * b + i] = K[48 * b + i] + K[48 * child + i]
+        for c in range(6):
+            for r in range(6):
+                i = 48 * b + 8 * c + r
+                K[i] = K[i] + K[48 * child + 8 * c + r]
 
     @wp.func
     def multiply(
@@ -107,4 +141,4 @@ def make_stiffness(dynamics: Types, types: Types) -> SimpleNamespace:
     add_child_native = native_twin(add_child, "sap::add_stiffness(K.data + 48 * b, K.data + 48 * child);")
     columns = "first, last, Sw.data, Sv.data, forces.data + 5 * start, count"
     multiply_native = native_twin(multiply, f"sap::multiply_stiffness(K.data + 48 * b, {columns});")
-    return SimpleNamespace(gather=gather, add_child=add_child, multiply=multiply)
+    return SimpleNamespace(gather=gather, add_child=add_child, multiply=multiply, Blocks=Blocks, add_row=add_row)

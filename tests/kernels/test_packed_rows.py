@@ -13,7 +13,6 @@ import sap_warp
 from sap_warp.kernels.lanes import barrier, lane, make_block_sum
 from sap_warp.kernels.launch import solver_kernel
 from sap_warp.kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply
-from sap_warp.kernels.spatial import make_spatial
 from sap_warp.kernels.types import FP32, FP64
 from sap_warp.native import compiler_flags
 from sap_warp.solver.contact_binning import make_bin_kernel
@@ -94,14 +93,11 @@ def trees_of_all_sizes():
 
 
 def primitives_kernel(types, numbers=None, flags=None):
-    """One block: factor, solve, multiply and add_rows on the same inputs; ``numbers`` for vectors and forces."""
+    """One block: solve, multiply and add_rows on the same inputs; ``numbers`` for the vectors of products."""
     numbers = numbers or types
-    cholesky = make_cholesky(types)
-    factor, solve = cholesky.factor, cholesky.solve
-    multiply = make_multiply(types, numbers)
-    columns_of = make_add_rows(types, types, numbers)
+    solve, multiply = make_cholesky(types), make_multiply(types, numbers)
+    columns_of = make_add_rows(types, types)
     store_force, add_rows = columns_of.store_force, columns_of.add_rows
-    to_number = make_spatial(numbers).to_vec3
     scalar = types.scalar
     reals, vectors, wide = (wp.array(dtype=t) for t in (scalar, types.vec3, numbers.scalar))
 
@@ -117,7 +113,7 @@ def primitives_kernel(types, numbers=None, flags=None):
         factored: reals,
         x: reals,
         product: wide,
-        forces: wide,
+        forces: reals,
         products: reals,
         columns: reals,
         ok: wp.array(dtype=wp.int32),
@@ -128,14 +124,12 @@ def primitives_kernel(types, numbers=None, flags=None):
         if coupled == 0:
             multiply(A, pattern, start, count, right, product)
             for e in range(start + lane(), start + count, wp.block_dim()):
-                store_force(forces, start, count, e, to_number(Sw[e]), to_number(Sv[e]))
+                store_force(forces, start, count, e, Sw[e], Sv[e])
             barrier()
             add_rows(products, pattern, A, pattern, start, count, Sw, Sv, forces, 0)
             add_rows(columns, pattern, products, pattern, start, count, Sw, Sv, forces, 1)
         barrier()
-        good = factor(factored, pattern, start, count, coupled)
-        if good != 0:
-            solve(factored, pattern, start, count, coupled, x)
+        good = solve(factored, pattern, start, count, coupled, x)
         if lane() == 0:
             ok[0] = good
 
@@ -162,7 +156,7 @@ def run_primitives(case, kernel, rng, block_dim=1, numbers=None):
         "factored": wp.clone(A),
         "x": wp.zeros(n, dtype=types.scalar, device="cpu"),
         "product": wp.zeros(n, dtype=numbers.scalar, device="cpu"),
-        "forces": wp.zeros(6 * n, dtype=numbers.scalar, device="cpu"),
+        "forces": wp.zeros(6 * n, dtype=types.scalar, device="cpu"),
         "products": wp.zeros_like(A),
         "columns": wp.zeros_like(A),
         "ok": wp.zeros(1, dtype=wp.int32, device="cpu"),

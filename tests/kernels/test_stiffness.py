@@ -15,7 +15,7 @@ ROWS, BODIES, DOFS = 7, 3, 5
 
 def make_kernel(dynamics, types):
     """Body 0 takes the rows of both sides, body 1 some, body 2 none but those of the others; then K S of five dofs."""
-    stiffness = make_stiffness(dynamics, types)
+    stiffness = make_stiffness(dynamics, types, types)
     gather, add_child, multiply = stiffness.gather, stiffness.add_child, stiffness.multiply
     Projection = make_contact_term(types).Projection
     scalar, vec3, column = types.scalar, types.vec3, dynamics.vec3
