@@ -64,7 +64,7 @@ static uint64_t *issued, *executed;
 
 report_t reports[REPORTS];
 int report_count;
-uint64_t barriers, warp_waits, sectors_read, sectors_written;
+uint64_t barriers, warp_barriers, warp_waits, sectors_read, sectors_written;
 int watch_races = 1;
 int skipped_barrier; /* the line of one that is left out, to see whether that is noticed */
 
@@ -213,7 +213,13 @@ static void wait_as(lane_t* L, int state, int site) {
 }
 
 void rt_barrier(lane_t* L, int site) {
-    if (site != skipped_barrier) wait_as(L, AT_BARRIER, site);
+    if (site != skipped_barrier) L->by_warp = 0, wait_as(L, AT_BARRIER, site);
+}
+
+/* A block of one warp has no other barrier than this one; of several warps, only the lanes in `mask` wait. */
+void rt_warp_barrier(lane_t* L, uint32_t mask, int site) {
+    if (L->ntid > 32 || mask != ~0u) rt_warp(L, mask, 0, site);
+    else if (site != skipped_barrier) L->by_warp = 1, wait_as(L, AT_BARRIER, site);
 }
 
 void rt_warp(lane_t* L, uint32_t mask, uint32_t value, int site) {
@@ -342,7 +348,9 @@ static int release_barrier(uint32_t ntid) {
     else if (left) report(BARRIER_LEFT, waiting, waiting->site, 0, left->tid, 0, 0, 0);
     if (stuck || left) return 0;
     for (uint32_t l = 0; l < ntid; ++l) lanes[l].state = READY;
-    ++barriers, ++epoch;
+    if (waiting->by_warp) ++warp_barriers;
+    else ++barriers;
+    ++epoch;
     return 1;
 }
 

@@ -68,6 +68,9 @@ class Counts:
     launches: int = 0
     blocks: int = 0
     barriers: int = 0
+    """Of blocks of several warps."""
+    warp_barriers: int = 0
+    """Of blocks of one warp, where a barrier costs little."""
     sectors_read: int = 0
     sectors_written: int = 0
     warp: Counter[str] = field(default_factory=Counter)
@@ -124,7 +127,7 @@ class Device:
         code = kernel.translation.blocks
         tally = np.zeros((2, max(len(code), 1)), dtype=np.uint64)
         begin, end = (ctypes.c_void_p.in_dll(library, f"constants_{name}") for name in ("begin", "end"))
-        for name in ("barriers", "sectors_read", "sectors_written"):
+        for name in ("barriers", "warp_barriers", "sectors_read", "sectors_written"):
             ctypes.c_uint64.in_dll(device, name).value = 0
         skipped = ctypes.c_int.in_dll(device, "skipped_barrier")
         skipped.value = self.skipped[1] if self.skipped[0] == kernel.name else 0
@@ -160,7 +163,7 @@ class Device:
         counts = self.counts[kernel.name]
         counts.launches += 1
         counts.blocks += blocks
-        for name in ("barriers", "sectors_read", "sectors_written"):
+        for name in ("barriers", "warp_barriers", "sectors_read", "sectors_written"):
             setattr(counts, name, getattr(counts, name) + ctypes.c_uint64.in_dll(device, name).value)
         code = kernel.translation
         counts.lines |= {line: code.texts[line] for line, k in code.block_of.items() if tally[1, k]}

@@ -14,7 +14,7 @@ typedef struct lane {
     char* shared;
     char* stack;
     uint32_t carry; /* of add.cc and its kin */
-    int state, site;
+    int state, site, by_warp;
     uint32_t mask, posted, given; /* of warp operations */
 } lane_t;
 
@@ -24,6 +24,7 @@ typedef void (*lane_function)(lane_t*, char** params);
 void* rt_access(lane_t*, uint64_t address, uint32_t size, int kind, int site);
 void rt_count(lane_t*, uint32_t basic_block);
 void rt_barrier(lane_t*, int site);
+void rt_warp_barrier(lane_t*, uint32_t mask, int site);
 /* Wait for the lanes in `mask` of this warp; afterwards the values they posted can be asked for. */
 void rt_warp(lane_t*, uint32_t mask, uint32_t value, int site);
 uint32_t rt_shuffle(lane_t*, int mode, uint32_t value, uint32_t b, uint32_t c, uint32_t mask, uint8_t* in_range, int site);

@@ -83,7 +83,7 @@ def trap(i: Instruction, o: Operands) -> str:
 @opcode("bar", "barrier")
 def barrier(i: Instruction, o: Operands) -> str:
     if i.has("warp"):
-        return f"rt_warp(L, {o.read(i.operands[0], 'u32')}, 0, {i.line});"
+        return f"rt_warp_barrier(L, {o.read(i.operands[0], 'u32')}, {i.line});"
     if not i.has("sync") or i.operands not in (("0",), ("0", "%ntid.x")):
         raise PtxError("only barrier 0 of all lanes")
     return f"rt_barrier(L, {i.line});"
