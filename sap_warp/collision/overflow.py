@@ -13,8 +13,9 @@ Every contact has a key that sorts by depth and, at equal depth, by index. All k
 one threshold, found by bisection; the outcome does not depend on the order in which threads come. Counts are
 integers, so neither does the sharing.
 
-The stages take their share of the work from ``thread`` of ``threads``. On the CPU one thread runs them one after
-another in a single launch; on CUDA each is a launch.
+The stages take their share of the work from ``thread`` of ``threads``. On the CPU one thread runs them all in a single
+launch. On CUDA one block selects, which has nothing to do unless there are too many contacts, and then a launch of many
+threads moves the rows.
 """
 
 from typing import Any, NamedTuple
@@ -208,35 +209,37 @@ def list_crowded(s: wp.ref[Selection], source: wp.ref[ContactRows], thread: int,
 
 
 @wp.func
-def find_limits(s: wp.ref[Selection], source: wp.ref[ContactRows], block: int, blocks: int) -> None:
-    """Stage 4, a block per bin: the key below which as many contacts lie as there are places."""
-    if overflows(s, source):
-        bins = s.found.shape[0]
-        bin = int(block)
-        while bin < bins:
-            if s.listed[bin] > 0:
-                first = s.start[bin]
-                last = first + s.listed[bin]
-                places = s.kept[bin]
-                low = wp.uint64(0)
-                high = wp.uint64(ALL)
-                limit = wp.uint64(0)
-                below = int(0)
-                while below != places:
-                    limit = low + ((high - low) >> wp.uint64(1))
-                    below = int(0)
-                    j = first + lane()
-                    while j < last:
-                        below += wp.where(s.key[s.list[j]] < limit, 1, 0)
-                        j += wp.block_dim()
-                    below = block_sum(below, s.scratch, block)
-                    if below < places:
-                        low = limit
-                    else:
-                        high = limit
-                if lane() == 0:
-                    s.limit[bin] = limit
-            bin += blocks
+def find_limit(s: wp.ref[Selection], bin: int) -> None:
+    """Stage 4, a lane per bin: the key below which as many contacts lie as there are places."""
+    first = s.start[bin]
+    last = first + s.listed[bin]
+    places = s.kept[bin]
+    low = wp.uint64(0)
+    high = wp.uint64(ALL)
+    limit = wp.uint64(0)
+    below = int(0)
+    while below != places:
+        limit = low + ((high - low) >> wp.uint64(1))
+        below = int(0)
+        j = int(first)
+        while j < last:
+            below += wp.where(s.key[s.list[j]] < limit, 1, 0)
+            j += 1
+        if below < places:
+            low = limit
+        else:
+            high = limit
+    s.limit[bin] = limit
+
+
+@wp.func
+def find_limits(s: wp.ref[Selection]) -> None:
+    """Stage 4 of all bins that must select."""
+    bin = lane()
+    while bin < s.found.shape[0]:
+        if s.listed[bin] > 0:
+            find_limit(s, bin)
+        bin += wp.block_dim()
 
 
 @wp.func
@@ -335,7 +338,7 @@ def join_rows(
         count_by_bin(s, source[0], body_q, 0, 1)
         share_rows(s, source[0], dropped_out)
         list_crowded(s, source[0], 0, 1)
-        find_limits(s, source[0], 0, 1)
+        find_limits(s)
         count_chunk(s, source[0], 0, 1)
         found = write_selected(s, source[0], 0, 1, 1, target[0])
     else:
@@ -344,35 +347,26 @@ def join_rows(
 
 
 @wp.kernel(enable_backward=False)
-def stage_count(
-    selection: wp.array[Selection], source: wp.array[ContactRows], body_q: wp.array[wp.transformf], threads: int
+def stage_select(
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    body_q: wp.array[wp.transformf],
+    chunks: int,
+    dropped_out: wp.array[wp.int32],
 ) -> None:
-    """Stage 1 alone."""
-    count_by_bin(selection[0], source[0], body_q, wp.tid(), threads)
-
-
-@wp.kernel(enable_backward=False)
-def stage_share(selection: wp.array[Selection], source: wp.array[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
-    """Stage 2 alone."""
-    share_rows(selection[0], source[0], dropped_out)
-
-
-@wp.kernel(enable_backward=False)
-def stage_list(selection: wp.array[Selection], source: wp.array[ContactRows], threads: int) -> None:
-    """Stage 3 alone."""
-    list_crowded(selection[0], source[0], wp.tid(), threads)
-
-
-@wp.kernel(enable_backward=False)
-def stage_limits(selection: wp.array[Selection], source: wp.array[ContactRows], blocks: int) -> None:
-    """Stage 4 alone."""
-    find_limits(selection[0], source[0], wp.tid() // wp.block_dim(), blocks)
-
-
-@wp.kernel(enable_backward=False)
-def stage_chunks(selection: wp.array[Selection], source: wp.array[ContactRows], chunks: int) -> None:
-    """Stage 5 alone."""
-    count_chunk(selection[0], source[0], wp.tid(), chunks)
+    """Stages 1 to 5, by one block."""
+    if overflows(selection[0], source[0]):
+        count_by_bin(selection[0], source[0], body_q, lane(), wp.block_dim())
+        barrier()
+        share_rows(selection[0], source[0], dropped_out)
+        list_crowded(selection[0], source[0], lane(), wp.block_dim())
+        barrier()
+        find_limits(selection[0])
+        barrier()
+        chunk = lane()
+        while chunk < chunks:
+            count_chunk(selection[0], source[0], chunk, chunks)
+            chunk += wp.block_dim()
 
 
 @wp.kernel(enable_backward=False)
@@ -383,7 +377,7 @@ def stage_write(
     chunks: int,
     target: wp.array[ContactRows],
 ) -> None:
-    """Stage 6 alone."""
+    """Stage 6."""
     write_rows(selection[0], source, wp.tid(), threads, chunks, target)
 
 
@@ -392,12 +386,11 @@ class Grid(NamedTuple):
 
     threads: int
     chunks: int
-    blocks: int
     lanes: int
 
 
-SERIAL_GRID = Grid(threads=1, chunks=1, blocks=1, lanes=1)
-CUDA_GRID = Grid(threads=16384, chunks=512, blocks=1024, lanes=64)
+SERIAL_GRID = Grid(threads=1, chunks=1, lanes=1)
+CUDA_GRID = Grid(threads=16384, chunks=512, lanes=256)
 
 
 def larger_capacity(capacity: int, estimate: int) -> int:
@@ -444,7 +437,7 @@ class Overflow:
             tables.list = wp.zeros(found_max, dtype=wp.int32, device=device)
             tables.live = wp.zeros(2, dtype=wp.int32, device=device)
             tables.chunk = wp.zeros(self._grid.chunks, dtype=wp.int32, device=device)
-            tables.scratch = wp.zeros(self._grid.blocks * self._grid.lanes, dtype=wp.int32, device=device)
+            tables.scratch = wp.zeros(self._grid.lanes, dtype=wp.int32, device=device)
         self._tables = StructArgument(tables, device)
         bins = 0 if larger is None else self.bins
         self._dropped = wp.zeros(bins, dtype=wp.int32, device=device)  # for buffers that bring no array of their own
@@ -476,14 +469,10 @@ class Overflow:
         return dropped
 
     def select(self, body_q: wp.array, buffer: newton.Contacts) -> None:
-        """Fill ``buffer`` with the contacts that stay: six launches, no wait. The CPU does it in `join_rows`."""
+        """Fill ``buffer`` with the contacts that stay: two launches, no wait. The CPU does it in `join_rows`."""
         source, target, tables = self._rows.of(self.written(buffer)), self._rows.of(buffer), self.tables
-        threads, chunks, blocks, lanes = self._grid
-        self._launch(stage_count, threads, [tables, source, body_q, threads], [])
-        self._launch(stage_share, lanes, [tables, source], [self.dropped_of(buffer)])
-        self._launch(stage_list, threads, [tables, source, threads], [])
-        self._launch(stage_limits, blocks * lanes, [tables, source, blocks], [])
-        self._launch(stage_chunks, chunks, [tables, source, chunks], [])
+        threads, chunks, lanes = self._grid
+        self._launch(stage_select, lanes, [tables, source, body_q, chunks], [self.dropped_of(buffer)])
         self._launch(stage_write, threads, [tables, source, threads, chunks], [target])
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:

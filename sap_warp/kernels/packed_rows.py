@@ -27,6 +27,8 @@ class RowPattern:
     entry: wp.array(dtype=wp.int32)  # address of that entry
     above: wp.array(dtype=wp.int32)  # rows of the tree that reach back to a column, growing
     above_start: wp.array(dtype=wp.int32)
+    staged: wp.array(dtype=wp.int32)  # dofs of each world by the number of rows above them, the most first
+    stage_end: wp.array(dtype=wp.int32)  # of the dofs in `staged` with as many rows above them, where they end
 
 
 @functools.cache
@@ -49,67 +51,148 @@ def make_cholesky(types: Types):
         return s
 
     @wp.func
-    def row_of(rows: wp.ref[RowPattern], j: int, k: int, coupled: int) -> int:
-        """The k-th row that may reach back to column j; the first one is row j itself."""
-        i = j + k
-        if coupled == 0 and k > 0:
-            i = rows.above[rows.above_start[j] + k - 1]
-        return i
+    def dot_x(matrix: wp.array(dtype=scalar), i: int, x: wp.array(dtype=scalar), first: int, end: int) -> scalar:
+        """Product of a row and x between two columns."""
+        s = scalar(0.0)
+        k = int(first)
+        while k < end:
+            s += matrix[i + k] * x[k]
+            k += 1
+        return s
 
     @wp.func
-    def solve_by_lanes(
-        matrix: wp.array(dtype=scalar),
-        rows: wp.ref[RowPattern],
-        start: int,
-        count: int,
-        coupled: int,
-        x: wp.array(dtype=scalar),
+    def is_bad(pivot: scalar) -> bool:
+        return not (pivot > scalar(0.0)) or pivot > scalar(wp.static(LARGEST_PIVOT[types.name]))
+
+    @wp.func
+    def invert_diagonal(matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int):
+        j = int(start + lane())
+        while j < end:
+            address = rows.entry[j] + j - rows.first[j]
+            matrix[address] = scalar(1.0) / wp.sqrt(matrix[address])
+            j += wp.block_dim()
+        barrier()
+
+    @wp.func
+    def scale_by_diagonal(
+        matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int, x: wp.array(dtype=scalar)
+    ):
+        j = int(start + lane())
+        while j < end:
+            x[j] = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
+            j += wp.block_dim()
+        barrier()
+
+    @wp.func
+    def solve_tree(
+        matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int, x: wp.array(dtype=scalar)
     ) -> int:
-        """Column by column: the rows of a column are independent, and x goes along as if it were another row.
+        """Columns with as many rows above them belong to different branches and go together, x as another row.
+
+        A pivot that is not positive spoils those of all rows above it, so that the roots tell.
+        """
+        roots = int(start)
+        at = int(start)
+        while at < end:
+            roots = at
+            at_end = rows.stage_end[at]
+            j = rows.staged[at]
+            width = rows.above_start[j + 1] - rows.above_start[j] + 2  # the row itself, those above, and x
+            k = int(lane())
+            while k < (at_end - at) * width:
+                j = rows.staged[at + k // width]
+                fj = rows.first[j]
+                aj = rows.entry[j] - fj
+                i = k % width - 1
+                if i == width - 2:
+                    x[j] = x[j] - dot_x(matrix, aj, x, fj, j)
+                else:
+                    ai = aj
+                    if i >= 0:
+                        i = rows.above[rows.above_start[j] + i]
+                        ai = rows.entry[i] - rows.first[i]
+                    matrix[ai + j] = matrix[ai + j] - dot(matrix, ai, aj, fj, j)
+                k += wp.block_dim()
+            barrier()
+            k = int(lane())
+            while k < (at_end - at) * width:
+                j = rows.staged[at + k // width]
+                i = k % width - 1
+                if i >= 0:
+                    inverse = scalar(1.0) / wp.sqrt(matrix[rows.entry[j] - rows.first[j] + j])
+                    if i == width - 2:
+                        x[j] = x[j] * inverse
+                    else:
+                        i = rows.above[rows.above_start[j] + i]
+                        ai = rows.entry[i] - rows.first[i]
+                        matrix[ai + j] = matrix[ai + j] * inverse
+                k += wp.block_dim()
+            barrier()
+            at = at_end
+        at = roots
+        while at < end:
+            j = rows.staged[at]
+            if is_bad(matrix[rows.entry[j] - rows.first[j] + j]):
+                return 0  # for all lanes alike
+            at += 1
+        barrier()
+        invert_diagonal(matrix, rows, start, end)
+        j = rows.staged[start]
+        deepest = rows.above_start[j + 1] - rows.above_start[j]
+        depth = int(0)
+        while depth < deepest:  # what has so many rows above it is known: take it from all below
+            j = int(start + lane())
+            while j < end:
+                last = rows.above_start[j + 1] - 1 - depth
+                if last >= rows.above_start[j]:
+                    i = rows.above[last]
+                    ai = rows.entry[i] - rows.first[i]
+                    x[j] = x[j] - matrix[ai + j] * (x[i] * matrix[ai + i])
+                j += wp.block_dim()
+            barrier()
+            depth += 1
+        scale_by_diagonal(matrix, rows, start, end, x)
+        return 1
+
+    @wp.func
+    def solve_coupled(
+        matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int, x: wp.array(dtype=scalar)
+    ) -> int:
+        """Column by column: the rows of a column are independent, and x goes along as another one.
 
         Until the end x is what its entries are before they are divided by pivots, so that no lane changes what others
         are reading.
         """
-        end = start + count
         j = int(start)
         while j < end:
             fj = rows.first[j]
             aj = rows.entry[j] - fj
-            n = wp.where(coupled != 0, end - j, rows.above_start[j + 1] - rows.above_start[j] + 1)
-            k = int(lane())
-            while k < n:
-                i = row_of(rows, j, k, coupled)
+            i = int(j + lane())
+            while i < end:
                 fi = rows.first[i]
                 if fi <= j:
                     ai = rows.entry[i] - fi
                     matrix[ai + j] = matrix[ai + j] - dot(matrix, ai, aj, wp.max(fi, fj), j)
-                k += wp.block_dim()
+                i += wp.block_dim()
             barrier()
             pivot = matrix[aj + j]
-            if not (pivot > scalar(0.0)) or pivot > scalar(wp.static(LARGEST_PIVOT[types.name])):
+            if is_bad(pivot):
                 return 0  # for all lanes alike
             inverse = scalar(1.0) / wp.sqrt(pivot)
             y = x[j] * inverse
-            k = int(lane())
-            while k < n:
-                i = row_of(rows, j, k, coupled)
+            i = int(j + lane())
+            while i < end:
                 fi = rows.first[i]
-                if k > 0 and fi <= j:
+                if i > j and fi <= j:
                     address = rows.entry[i] - fi + j
                     entry = matrix[address] * inverse
                     matrix[address] = entry
                     x[i] = x[i] - entry * y
-                k += wp.block_dim()
+                i += wp.block_dim()
             barrier()
             j += 1
-        j = int(start + lane())
-        while j < end:
-            address = rows.entry[j] + j - rows.first[j]
-            inverse = scalar(1.0) / wp.sqrt(matrix[address])
-            matrix[address] = inverse
-            x[j] = x[j] * inverse
-            j += wp.block_dim()
-        barrier()
+        invert_diagonal(matrix, rows, start, end)
+        scale_by_diagonal(matrix, rows, start, end, x)
         j = end - 1
         while j > start:
             fj = rows.first[j]
@@ -121,11 +204,7 @@ def make_cholesky(types: Types):
                 k += wp.block_dim()
             barrier()
             j -= 1
-        j = int(start + lane())
-        while j < end:
-            x[j] = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
-            j += wp.block_dim()
-        barrier()
+        scale_by_diagonal(matrix, rows, start, end, x)
         return 1
 
     @wp.func
@@ -139,7 +218,9 @@ def make_cholesky(types: Types):
     ) -> int:
         if is_native():
             return solve_native(matrix, rows, start, count, coupled, x)
-        return solve_by_lanes(matrix, rows, start, count, coupled, x)
+        if coupled == 0:
+            return solve_tree(matrix, rows, start, start + count, x)
+        return solve_coupled(matrix, rows, start, start + count, x)
 
     arguments = "matrix.data, rows.first.data, rows.entry.data, start, count"
     call = f"if (!sap::factor({arguments})) return 0; sap::solve({arguments}, x.data); return 1;"

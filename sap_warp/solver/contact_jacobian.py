@@ -252,7 +252,8 @@ class SapContactJacobian:
         counts["body_row"] = 2 * worlds * self.capacity
         allocate_arrays(self.data, counts, worlds * self.capacity, device)
         allocate_arrays(self.data.hessian, {}, sizes.dof_count, device)
-        self.data.hessian.above, self.data.hessian.above_start = layout.rows.above, layout.rows.above_start
+        for name in ("above", "above_start", "staged", "stage_end"):
+            setattr(self.data.hessian, name, getattr(layout.rows, name))
         self.terms: Any = make_dof_terms(self.types).DofTerms()
         allocate_arrays(self.terms, {}, sizes.dof_count, device)
         self._contact_inputs, self._dof_inputs = StructCache(device), StructCache(device)

@@ -240,6 +240,8 @@ class _Tables:
             "entry": spread("dof_entry", "dof", "entry"),
             "above": spread("dof_above", "above", "dof"),
             "above_start": np.concatenate([[0], np.cumsum(spread("dof_above_count", "dof"))]),
+            "staged": spread("dof_staged", "dof", "dof"),
+            "stage_end": spread("dof_stage_end", "dof", "dof"),
         }
         layout: Any = Layout()
         for struct, tables in ((layout, arrays), (layout.rows, rows)):
@@ -335,6 +337,8 @@ def _order_world(
     for e in range(total - 1, -1, -1):
         if dof_parent[e] >= 0:
             ancestors[e] = [dof_parent[e], *ancestors[dof_parent[e]]]
+    above_count = np.array([len(chain_above) for chain_above in ancestors], np.int64)
+    staged = np.argsort(-above_count, kind="stable")
     level_body = np.argsort(depth, kind="stable")
     levels = int(depth.max()) + 1 if count else 0
     dof_body = np.repeat(np.arange(count), free_count)
@@ -358,7 +362,9 @@ def _order_world(
         "dof_scalar": np.isin(kind[source][dof_body], SCALAR_JOINTS).astype(np.int64),
         "dof_parent": dof_parent,
         "dof_above": np.array([i for chain_above in ancestors for i in chain_above], np.int64),
-        "dof_above_count": np.array([len(chain_above) for chain_above in ancestors], np.int64),
+        "dof_above_count": above_count,
+        "dof_staged": staged,
+        "dof_stage_end": np.searchsorted(-above_count[staged], -above_count[staged], side="right"),
         "dof_first": dof_first,
         "dof_entry": np.concatenate([[0], np.cumsum(row)])[:-1].astype(np.int64),
         "entry_count": np.array(row.sum()),

@@ -268,7 +268,7 @@ class Synthetic:
         return self.target
 
 
-GRIDS = {"serial": None, "stages": Grid(7, 5, 3, 1), "lanes": Grid(8, 3, 2, 4)}
+GRIDS = {"serial": None, "stages": Grid(7, 5, 1), "lanes": Grid(8, 3, 4)}
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -45,6 +45,11 @@ class Packed:
         above = [[i for i in range(j + 1, self.n) if tree[i] <= j] for j in range(self.n)]
         self.above = np.array([i for rows in above for i in rows])
         self.above_start = np.concatenate([[0], np.cumsum([len(rows) for rows in above])])
+        depth = np.array([len(rows) for rows in above])
+        world = np.repeat([0, 1], [self.start, self.count])
+        self.staged = np.lexsort((-depth, world))
+        same = (world[:, None] == world) & (depth[self.staged][:, None] == depth[self.staged])
+        self.stage_end = self.n - np.argmax(same[:, ::-1], axis=1)
         self.first = tree.copy()
         if coupled:
             for i in rng.choice(np.arange(self.start, self.n), self.count // 3):
