@@ -98,7 +98,8 @@ def test_barriers_order_what_lanes_do(gpu, lanes):
         np.testing.assert_array_equal(values.numpy().reshape(3, lanes), expected)
     launch(total, 3, values, scratch, out, lanes=lanes)
     np.testing.assert_array_equal(out.numpy(), np.repeat(expected.sum(axis=1), lanes))
-    assert gpu.device.counts["reverse"].barriers == 9
+    counts = gpu.device.counts["reverse"]
+    assert counts.barriers + counts.warp_barriers == 9 and (counts.warp_barriers == 9) == (lanes == 32)
 
 
 @wp.func_native("for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k); return x;")
