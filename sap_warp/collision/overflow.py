@@ -294,25 +294,6 @@ def write_selected(
 
 
 @wp.func
-def write_rows(
-    s: wp.ref[Selection],
-    source: wp.array[ContactRows],
-    thread: int,
-    threads: int,
-    chunks: int,
-    target: wp.array[ContactRows],
-) -> None:
-    """Stage 6: the rows that stay, and the counters."""
-    found = int(source[0].counters[0])
-    if overflows(s, source[0]):
-        found = write_selected(s, source[0], thread, threads, chunks, target[0])
-    else:
-        copy_rows(source, target, thread, found, threads)
-    if thread == 0:
-        close_rows(target[0], found, source[0].counters[2])
-
-
-@wp.func
 def join_rows(
     s: wp.ref[Selection],
     own: int,
@@ -377,8 +358,14 @@ def stage_write(
     chunks: int,
     target: wp.array[ContactRows],
 ) -> None:
-    """Stage 6."""
-    write_rows(selection[0], source, wp.tid(), threads, chunks, target)
+    """Stage 6: the rows that stay, and the counters."""
+    found = int(source[0].counters[0])
+    if overflows(selection[0], source[0]):
+        found = write_selected(selection[0], source[0], wp.tid(), threads, chunks, target[0])
+    else:
+        copy_rows(source, target, wp.tid(), found, threads)
+    if wp.tid() == 0:
+        close_rows(target[0], found, source[0].counters[2])
 
 
 class Grid(NamedTuple):

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     file = find_scene_file(arguments.scene)  # fails before the slow imports
     device = find_device(arguments.device)
-    from ..scene.loader import load_scene
+    from ..scene import load_sap_scene
     from ..scenes import randomize_start
     from ..simulation import Simulation
     from ..simulation.compile import compile_ahead
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         expand_options(**options)
         ahead = partial(compile_ahead, device=device, **options)
         chosen = {"num_worlds": arguments.num_worlds, "confine": arguments.confine}
-        scene = load_scene(file, device=device, when_built=ahead, **chosen)
+        scene = load_sap_scene(file, device=device, when_built=ahead, **chosen)
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()

@@ -115,6 +115,7 @@ def load_sap_scene(
     num_worlds: int | None = None,
     strict: bool = False,
     confine: bool | None = None,
+    when_built: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> SapLoadedScene:
     """Load a scene.
 
@@ -128,29 +129,13 @@ def load_sap_scene(
             ``unsupported_features``.
         confine: Refuse files outside of the folder of the scene, for scenes from strangers; None for what
             SAP_WARP_CONFINE says.
+        when_built: Called with the solver options of the scene before Newton makes a model of the worlds, which takes
+            a while and seldom fails: for those who can use that time.
 
     Raises:
         TypeError: An argument is of the wrong kind.
         SapSceneError: The scene is not valid or cannot be built; lists every problem with file, line and path.
         SapUnsupportedSceneFeature: ``strict`` is set and there are unsupported features.
-    """
-    arguments = {"device": device, "rigid_contact_max": rigid_contact_max, "num_worlds": num_worlds}
-    return load_scene(path_or_mapping, **arguments, strict=strict, confine=confine)
-
-
-def load_scene(
-    path_or_mapping: SceneSource,
-    *,
-    device: Any = None,
-    rigid_contact_max: int | None = None,
-    num_worlds: int | None = None,
-    strict: bool = False,
-    confine: bool | None = None,
-    when_built: Callable[[Mapping[str, Any]], None] | None = None,
-) -> SapLoadedScene:
-    """`load_sap_scene` for those who can use the time in which Newton makes a model of the worlds.
-
-    Then ``when_built`` is called with the solver options of the scene; what comes after that seldom fails.
     """
     num_worlds = _check_count("num_worlds", num_worlds)
     rigid_contact_max = _check_count("rigid_contact_max", rigid_contact_max)

@@ -199,12 +199,12 @@ class Simulation:
             UnknownSceneError: It is neither a file nor the name of a shipped scene.
             SapSceneError: The scene cannot be loaded.
         """
-        from ..scene.loader import load_scene
+        from ..scene import load_sap_scene
 
         source = find_scene_file(scene) if isinstance(scene, (str, os.PathLike)) else scene
         options: dict[str, Any] = {"device": device, "num_worlds": num_worlds, "strict": check_bool("strict", strict)}
         options |= {"confine": confine, "when_built": partial(compile_ahead, device=device, **solver_options)}
-        loaded = with_kernels(partial(load_scene, source, **options))
+        loaded = with_kernels(partial(load_sap_scene, source, **options))
         common: dict[str, Any] = {"threads": threads, "precision": precision, "statistics": statistics}
         common |= {"strict": strict, "max_rigid_contact": max_rigid_contact}
         return cls.from_loaded(loaded, dt=dt, **common, **solver_options)

@@ -184,14 +184,15 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         flat_rows(out)
         list_rows(layout, out, world)
 
-    @wp.func
-    def prepare_world(
-        world: int,
+    @solver_kernel
+    def contact_data(
+        first_world: int,
         stage: wp.array(dtype=Stage),
         contacts: wp.array(dtype=ContactInput),
         dofs: wp.array(dtype=DofInput),
         dt: wp.float64,
     ):
+        world = first_world + wp.tid() // wp.block_dim()
         prepare_dofs(stage, dofs, world, dt)
         slots = stage[0].slots
         found = stage[0].found[world]
@@ -217,16 +218,6 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         if lane() == 0:
             stage[0].found[world] = 0  # ready for the next step's binning
             list_world(stage, world)
-
-    @solver_kernel
-    def contact_data(
-        first_world: int,
-        stage: wp.array(dtype=Stage),
-        contacts: wp.array(dtype=ContactInput),
-        dofs: wp.array(dtype=DofInput),
-        dt: wp.float64,
-    ):
-        prepare_world(first_world + wp.tid() // wp.block_dim(), stage, contacts, dofs, dt)
 
     return contact_data
 

@@ -158,7 +158,7 @@ def make_dynamics(pose: Types, types: Types):
         d.composite[b] = row
 
     @wp.func
-    def dynamics_by_lanes(
+    def dynamics(
         layout: wp.ref[Layout],
         links: wp.array(dtype=Link),
         d: wp.ref[Data],
@@ -166,8 +166,11 @@ def make_dynamics(pose: Types, types: Types):
         world: int,
         gravity: vec3,
         h: scalar,
-    ):
-        """Composite inertias, column forces, diagonal and impulse of one world, by all lanes of its block."""
+    ) -> int:
+        """By all lanes of a block; returns 1 if native code has done it."""
+        if is_native():
+            if dynamics_native(layout, links, d, inputs, world, gravity, h) != 0:
+                return 1
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
         b_end = layout.world_body[world + 1]
@@ -214,23 +217,7 @@ def make_dynamics(pose: Types, types: Types):
             d.impulse[e] = impulse
             e += wp.block_dim()
         barrier()
-
-    @wp.func
-    def dynamics(
-        layout: wp.ref[Layout],
-        links: wp.array(dtype=Link),
-        d: wp.ref[Data],
-        inputs: wp.ref[MotionInput],
-        world: int,
-        gravity: vec3,
-        h: scalar,
-    ) -> int:
-        done = int(0)
-        if is_native():
-            done = dynamics_native(layout, links, d, inputs, world, gravity, h)
-        if done == 0:
-            dynamics_by_lanes(layout, links, d, inputs, world, gravity, h)
-        return done
+        return 0
 
     call = f"return sap::dynamics<{pose.c_name}, {types.c_name}>(layout, links, d, inputs, world, gravity, h);"
     dynamics_native = native_twin(dynamics, call, "return 0;")
