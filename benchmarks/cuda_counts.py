@@ -71,7 +71,7 @@ def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
 def row_of(counts: Any, shares: int) -> dict[str, float]:
     """Numbers of one kernel, divided by ``shares``."""
     row = {column: counts.warp[column] for column in COLUMNS}
-    row |= {"barriers": counts.barriers, "sectors": counts.sectors_read + counts.sectors_written}
+    row |= {"barriers": counts.barriers + counts.warp_barriers, "sectors": counts.sectors_read + counts.sectors_written}
     return {name: value / shares for name, value in row.items()}
 
 

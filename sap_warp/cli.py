@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 on success; 1 if a world diverged, `check` finds a scene not valid or `validate` a bound not kept; 2 for a
         request that cannot be met; 130 after Ctrl-C.
     """
+    format_as_code, warnings.formatwarning = warnings.formatwarning, _format_warning
     try:
         arguments = _make_parser().parse_args(argv)
         return arguments.command(arguments)
@@ -40,6 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except SystemExit as stop:  # argparse has printed help, version or an error
         return stop.code if isinstance(stop.code, int) else EXIT_OK
+    finally:
+        warnings.formatwarning = format_as_code
+
+
+def _format_warning(message: Warning | str, category: Any, filename: str, lineno: int, line: str | None = None) -> str:
+    """Without the line of code that it comes from, which is ours."""
+    return f"warning: {printable(str(message))}\n"
 
 
 class _Version(argparse.Action):

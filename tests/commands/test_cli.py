@@ -17,7 +17,7 @@ from sap_warp.commands import presets
 from sap_warp.commands.common import DEFAULT_SCENE
 from sap_warp.commands.run import verdict
 from sap_warp.compare import compare_presets
-from sap_warp.scene_files import scene_description, shipped_scenes
+from sap_warp.scene_files import find_scene_file, scene_description, shipped_scenes
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.solver.options import OPTION_NAMES, PRESETS
 
@@ -245,3 +245,14 @@ def test_documentation_names_every_option_status_and_scene():
     assert [status.name for status in SolveStatus if f"`{status.name}`" not in solver] == []
     scenes = (DOCS / "scenes.md").read_text(encoding="utf-8")
     assert [name for name in shipped_scenes() if f"`{name}`" not in scenes] == []
+
+
+def test_warnings_are_plain_lines(tmp_path):
+    """A command says what is wrong, not in which line of our code it noticed."""
+    scene = tmp_path / "full.yaml"
+    text = find_scene_file("box_stack").read_text()
+    scene.write_text(re.sub(r"max_rigid_contact: \d+", "max_rigid_contact: 4", text))
+    command = [sys.executable, "-m", "sap_warp.cli", "run", str(scene), "--num-worlds", "1", "--duration", "0.1"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert re.search(r"^warning: \d+ contacts found no place", said, re.MULTILINE)
+    assert "run.py" not in said and "RuntimeWarning" not in said
