@@ -13,6 +13,8 @@ from typing import Any
 
 import warp as wp
 
+from .types import Types
+
 ONE_LANE = "#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n"
 """Opens the part of a native snippet that is for one lane on the CPU, where the headers of `sap_warp.native` are."""
 
@@ -64,8 +66,41 @@ def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
 _SHUFFLES = "#if defined(__CUDA_ARCH__) && WP_TILE_BLOCK_DIM % 32 == 0\n"
 
 
+# __shfl_xor_sync for a double, which takes it apart by four instructions.
+_SWAP_DOUBLE = """
+    const auto swap_double = [](unsigned, double value, int k) {
+        double other;
+        asm volatile(
+            "{ .reg .b32 low, high; mov.b64 {low, high}, %1; shfl.sync.bfly.b32 low, low, %2, 31, -1;"
+            " shfl.sync.bfly.b32 high, high, %2, 31, -1; mov.b64 %0, {low, high}; }"
+            : "=d"(other) : "d"(value), "r"(k));
+        return other;
+    };
+    (void)swap_double;
+"""
+
+
 @wp.func_native(f"{_SHUFFLES}    return 32;\n#else\n    return 1;\n#endif\n")
 def _summed_by_shuffles() -> int: ...
+
+
+@functools.cache
+def _make_warp_sum(dtype):
+    """``warp_sum(value) -> dtype``: the sum over the lanes that add by shuffles, on all of them."""
+    parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
+    swap = "swap_double" if getattr(dtype, "_wp_scalar_type_", dtype) is wp.float64 else "__shfl_xor_sync"
+    add = " ".join(f"{part} += {swap}(0xffffffffu, {part}, k);" for part in parts)
+    loop = f"#pragma unroll\nfor (int k = 16; k > 0; k >>= 1) {{ {add} }}"
+
+    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}{_SWAP_DOUBLE}{loop}\n#endif\nreturn sum;")
+    def add_shuffled(value: dtype) -> dtype: ...
+
+    # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
+    @wp.func(inline=False)
+    def warp_sum(value: dtype) -> dtype:
+        return add_shuffled(value)
+
+    return warp_sum
 
 
 @functools.cache
@@ -75,16 +110,7 @@ def make_block_sum(dtype):
     ``scratch`` has one entry per lane of every world. All lanes have come to this place then, and see what others have
     written before.
     """
-    parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
-    add = " ".join(f"{part} += __shfl_xor_sync(0xffffffffu, {part}, k);" for part in parts)
-
-    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}for (int k = 16; k > 0; k >>= 1) {{ {add} }}\n#endif\nreturn sum;")
-    def add_shuffled(value: dtype) -> dtype: ...
-
-    # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
-    @wp.func(inline=False)
-    def warp_sum(value: dtype) -> dtype:
-        return add_shuffled(value)
+    warp_sum = _make_warp_sum(dtype)
 
     @wp.func
     def block_sum(value: dtype, scratch: wp.array(dtype=dtype), world: int):
@@ -109,3 +135,24 @@ def make_block_sum(dtype):
         return total
 
     return block_sum
+
+
+@functools.cache
+def make_scalar_sum(types: Types):
+    """``scalar_sum(value, scratch, world)``: the sum of one number, with the scratch of a `make_block_sum` for three.
+
+    What lanes have written before, others do not see for that.
+    """
+    scalar, vec3 = types.scalar, types.vec3
+    warp_sum, block_sum = _make_warp_sum(scalar), make_block_sum(vec3)
+
+    @wp.func
+    def scalar_sum(value: scalar, scratch: wp.array(dtype=vec3), world: int):
+        lanes = wp.block_dim()
+        if lanes == 1:
+            return value
+        if lanes == _summed_by_shuffles():
+            return warp_sum(value)
+        return block_sum(vec3(value, scalar(0.0), scalar(0.0)), scratch, world)[0]
+
+    return scalar_sum

@@ -14,9 +14,7 @@ import warp as wp
 
 from .lanes import barrier, is_native, lane, native_twin
 from .types import Types
-
-LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
-"""A larger pivot is as good as infinite."""
+from .warps import LARGEST_PIVOT, fits_a_warp, make_warp_multiply, make_warp_solve
 
 
 @wp.struct
@@ -229,9 +227,35 @@ def make_cholesky(types: Types):
 
 
 @functools.cache
+def make_solve(types: Types):
+    """``solve(...)``: as that of `make_cholesky`, for those who do not ask for the factor."""
+    scalar = types.scalar
+    factor_and_solve, solve_in_warp = make_cholesky(types), make_warp_solve(types)
+
+    @wp.func
+    def solve(
+        matrix: wp.array(dtype=scalar),
+        rows: wp.ref[RowPattern],
+        start: int,
+        count: int,
+        coupled: int,
+        x: wp.array(dtype=scalar),
+    ) -> int:
+        if fits_a_warp(count):
+            return solve_in_warp(matrix, rows.first, rows.entry, start, count, x)
+        return factor_and_solve(matrix, rows, start, count, coupled, x)
+
+    return solve
+
+
+@functools.cache
 def make_multiply(types: Types, vector_types: Types):
-    """``multiply(matrix, rows, start, count, x, y)``: y = A x, where the rows are subtrees."""
+    """``multiply(matrix, rows, start, count, x, y)``: y = A x, where the rows are subtrees.
+
+    Lane i, with the block size as stride, may go on with entries start + i of x and y; others wait before they do.
+    """
     scalar, number = types.scalar, vector_types.scalar
+    multiply_in_warp = make_warp_multiply(types, vector_types)
 
     @wp.func
     def multiply(
@@ -244,6 +268,9 @@ def make_multiply(types: Types, vector_types: Types):
     ):
         if is_native():
             multiply_native(matrix, rows, start, count, x, y)
+            return
+        if fits_a_warp(count):
+            multiply_in_warp(matrix, rows.first, rows.entry, start, count, x, y)
             return
         # Each lane gathers the terms of an entry: its own row's product and one term from each row above.
         end = start + count

@@ -1,8 +1,12 @@
-"""Kernel arguments that are structs of many arrays: passed by address, not by value.
+"""Kernel arguments that are structs of many arrays: by address on the CPU, by value on CUDA.
 
-A struct passed to a kernel is copied for every block, and a dozen arrays are kilobytes. Here it lies in a one-element
-array on the device instead. A kernel makes a local copy of that element, which the compiler takes apart into the few
+On the CPU a struct passed to a kernel is copied for every block, and a dozen arrays are kilobytes. Here it lies in a
+one-element array instead. A kernel makes a local copy of that element, which the compiler takes apart into the few
 pointers that are used, and device functions take the copy by reference.
+
+On CUDA all those pointers would fill the registers from begin to end. Passed by value they lie in the constant bank,
+where every instruction can read them, so kernels with many arrays have a variant with such parameters
+(`struct_parameter`).
 """
 
 import functools
@@ -41,6 +45,24 @@ def _flat_arrays(struct: Any) -> Iterator[str]:
             yield name
         elif hasattr(variable.type, "vars"):
             yield from (f"{name}.{inner}" for inner in _flat_arrays(variable.type))
+
+
+@functools.cache
+def struct_parameter(struct: Any, by_value: bool) -> tuple[Any, Any]:
+    """Type of a kernel's parameter for a struct, and ``read(parameter)``, which makes a local copy of the struct."""
+    if by_value:
+
+        @wp.func
+        def read(parameter: struct) -> struct:
+            return parameter
+
+        return struct, read
+
+    @wp.func
+    def read(parameter: wp.array(dtype=struct)) -> struct:
+        return parameter[0]
+
+    return wp.array(dtype=struct), read
 
 
 @functools.cache
@@ -108,6 +130,8 @@ class StructArgument:
         """Copy ``struct`` (its array descriptors, not the arrays) to ``device``."""
         self.struct = struct
         self.array = wp.array([struct], dtype=struct._cls, device=device)
+        self.best = self.array if device.is_cpu else struct
+        """For kernels that have the variant of `struct_parameter` for this device."""
 
 
 class StructCache:

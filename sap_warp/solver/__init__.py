@@ -3,6 +3,7 @@
 from .contact_forces import ContactForces
 from .contact_jacobian import SapContactJacobian
 from .free_motion import SapFreeMotion
+from .joint_forces import JointForces
 from .newton import SapContactSolve
 from .options import SapOptions
 from .solver import SolverSAP
@@ -11,6 +12,7 @@ from .support import UnsupportedModelError
 
 __all__ = [
     "ContactForces",
+    "JointForces",
     "SapContactJacobian",
     "SapContactSolve",
     "SapFreeMotion",

@@ -1,4 +1,4 @@
-"""Bilateral constraint rows: what they are made from, and what the solve reads.
+"""Constraint rows, bilateral or with bounds: what they are made from, and what the solve reads.
 
 A row is one scalar equation g(q) = 0 with the rate J v. J is stored, and only where it can be non-zero: a row couples
 dofs of different branches, which neither a body nor a pair of bodies can stand for. Rows are few.
@@ -15,6 +15,7 @@ ANGLE = wp.constant(1)  # n . (rotation vector of R_FM)
 SWING = wp.constant(2)  # n . (a_F x a_M): the axis a is to agree in both frames
 UNIVERSAL = wp.constant(3)  # n_F . a_M - n . a: two axes are to keep their angle
 COUPLER = wp.constant(4)  # q_1 - polynomial of q_2
+LENGTH = wp.constant(5)  # a term of one or two lengths, see `length_terms`
 
 
 @wp.struct
@@ -57,5 +58,8 @@ def make_constraint_data(types: Types):
         violation: wp.array(dtype=scalar)  # g at the start of the step [m or rad], by row
         vhat: wp.array(dtype=scalar)  # rate asked of the unknowns [m/s or rad/s]
         R: wp.array(dtype=scalar)  # zero where the row takes no part
+        low: wp.array(dtype=scalar)  # bounds of the impulse, see `terms/bounded.py` [N s or N m s]
+        high: wp.array(dtype=scalar)
+        bounded: int  # whether any row has bounds
 
     return ConstraintData

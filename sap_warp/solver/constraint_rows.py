@@ -8,8 +8,9 @@ With F fixed in body a, M in body b, n and the axes in W, and w = w_b - w_a:
     UNIVERSAL  g = n.a_M - its value at rest        rate w.(a_M x n)
     COUPLER    g = q_1 - p(q_2)                     rate v_1 - p'(q_2) v_2
 
-All of these vanish for a motion that a and b share, so J has entries for the dofs above one of the two bodies only.
-What prescribed dofs do to g is taken off the rate that is asked of the others.
+All of these vanish for a motion that a and b share, so J has entries for the dofs above one of the two bodies only. A
+row asks for the rate that makes half of g go in a step, up to `CATCH_UP_SPEED`. What prescribed dofs do to g is taken
+off the rate that is asked of the others.
 """
 
 import functools
@@ -19,11 +20,15 @@ import warp as wp
 from ..kernels.lanes import lane
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
-from .constraint_data import ANGLE, COUPLER, LINEAR, SWING, RowSource, make_constraint_data
+from .constraint_data import ANGLE, COUPLER, LENGTH, LINEAR, SWING, RowSource, make_constraint_data
 from .layout import Layout
 from .motion_data import make_motion_data
 from .terms.near_rigid import NEAR_RIGID
 
+CATCH_UP_SPEED = 1.0
+"""Most rate that a violated row asks for [m/s]: a loop that is far from closed would else be shot together."""
+TURN_SPEED = 5.0
+"""The same of rows that hold angles and joint coordinates [rad/s or m/s]."""
 IMMOBILE = 1e-20
 """A row whose mobility is below this cannot be moved by any dof."""
 
@@ -177,7 +182,10 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
             k.J[i] = scalar(J)
             mobility += J * J / F(d.A[layout.rows.entry[e] + e - layout.rows.first[e]])
         k.violation[row] = scalar(g)
-        k.vhat[row] = scalar(-g / (F(2.0) * h) - known)  # tau = h
+        catch_up = F(wp.static(TURN_SPEED))
+        if source.kind == LINEAR:
+            catch_up = F(wp.static(CATCH_UP_SPEED))
+        k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - known)  # tau = h
         k.R[row] = scalar(0.0)
         if source.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
             k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * mobility)
@@ -191,7 +199,8 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         row_end = k.world_row[world + 1]
         row = int(k.world_row[world] + lane())
         while row < row_end:
-            prepare_row(stage[0].layout, stage[0].motion, sources[row], k, stage[0].q, free_dofs, row, dt)
+            if sources[row].kind != LENGTH:
+                prepare_row(stage[0].layout, stage[0].motion, sources[row], k, stage[0].q, free_dofs, row, dt)
             row += wp.block_dim()
 
     return constraint_data

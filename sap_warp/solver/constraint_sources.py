@@ -35,11 +35,13 @@ class Row:
     coords: tuple[int, int] = (-1, -1)
     dofs: tuple[int, int] = (-1, -1)
     polynomial: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    term: int = -1
+    """Of a LENGTH row: its number in `LengthModel.terms`."""
 
     @property
     def pattern(self) -> tuple[Any, ...]:
         """What decides which entries of J can be non-zero."""
-        return (int(self.kind), self.a, self.b, self.coords, self.dofs)
+        return (int(self.kind), self.a, self.b, self.coords, self.dofs, self.term)
 
 
 def constraint_rows(model: newton.Model) -> list[Row]:

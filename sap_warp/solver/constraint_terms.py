@@ -1,4 +1,6 @@
-"""Bilateral rows inside the Newton iteration: slack, impulse, stiffness and the parabola along a direction.
+"""Constraint rows inside the Newton iteration: slack, impulse, stiffness, and the cost along a direction.
+
+Rows without bounds are a parabola along any direction; those with bounds are evaluated at every trial step.
 
 Called by all lanes of a block. Rows may share dofs, so they take turns and the lanes share the entries of one.
 """
@@ -12,7 +14,7 @@ from ..kernels.lanes import barrier, lane
 from ..kernels.types import Types
 from .constraint_data import make_constraint_data
 from .solve_data import make_problem
-from .terms.bilateral import make_bilateral_term
+from .terms.bounded import UNBOUNDED, make_bounded_term
 
 
 @functools.cache
@@ -21,7 +23,7 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
     Rows = make_constraint_data(types)
-    bilateral = make_bilateral_term(types)
+    bounded = make_bounded_term(types)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
 
     @wp.func
@@ -40,6 +42,16 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
         return total
 
     @wp.func
+    def row_term(k: wp.ref[Rows], row: int, slack: scalar) -> vec3:
+        """Cost, impulse and curvature of one row."""
+        return bounded(slack, k.R[row], k.low[row], k.high[row])
+
+    @wp.func
+    def has_bounds(k: wp.ref[Rows], row: int) -> bool:
+        most = scalar(wp.static(UNBOUNDED))
+        return k.low[row] > -most or k.high[row] < most
+
+    @wp.func
     def start_rows(p: wp.ref[Problem], s: wp.ref[Data]):
         """Slack of all rows at s.v."""
         row_end = p.bilateral.world_row[p.world + 1]
@@ -49,29 +61,47 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
             row += wp.block_dim()
 
     @wp.func
-    def rows_cost(p: wp.ref[Problem], s: wp.ref[Data]) -> scalar:
-        """A lane's share of the cost of all rows."""
-        cost = scalar(0.0)
+    def rows_cost(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
+        """A lane's share of the cost of the rows without bounds, and of those with bounds."""
+        cost = vec3()
         row_end = p.bilateral.world_row[p.world + 1]
         row = int(p.bilateral.world_row[p.world] + lane())
         while row < row_end:
             if p.bilateral.R[row] > scalar(0.0):
-                cost += bilateral(s.slack[row], p.bilateral.R[row])[0]
+                value = row_term(p.bilateral, row, s.slack[row])[0]
+                if has_bounds(p.bilateral, row):
+                    cost[1] += value
+                else:
+                    cost[0] += value
             row += wp.block_dim()
         return cost
 
     @wp.func
     def aim_rows(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
-        """Change of the slack along s.dv; returns a lane's share of the slope and curvature of the cost."""
+        """Change of the slack along s.dv; returns a lane's share of slope and curvature of rows without bounds."""
         total = vec3()
         row_end = p.bilateral.world_row[p.world + 1]
         row = int(p.bilateral.world_row[p.world] + lane())
         while row < row_end:
             change = -rate(p.bilateral, row, s.dv)
             s.dslack[row] = change
-            if p.bilateral.R[row] > scalar(0.0):
-                term = bilateral(s.slack[row], p.bilateral.R[row])
+            if p.bilateral.R[row] > scalar(0.0) and not has_bounds(p.bilateral, row):
+                term = row_term(p.bilateral, row, s.slack[row])
                 total += vec3(term[1] * change, term[2] * change * change, scalar(0.0))
+            row += wp.block_dim()
+        return total
+
+    @wp.func
+    def bounded_along(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar) -> vec3:
+        """A lane's share of cost, slope and curvature in alpha of the rows with bounds."""
+        total = vec3()
+        row_end = p.bilateral.world_row[p.world + 1]
+        row = int(p.bilateral.world_row[p.world] + lane())
+        while row < row_end:
+            if p.bilateral.R[row] > scalar(0.0) and has_bounds(p.bilateral, row):
+                change = s.dslack[row]
+                term = row_term(p.bilateral, row, s.slack[row] + alpha * change)
+                total += vec3(term[0], term[1] * change, term[2] * change * change)
             row += wp.block_dim()
         return total
 
@@ -95,7 +125,7 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
         row = int(p.bilateral.world_row[p.world])
         while row < row_end:
             if p.bilateral.R[row] > scalar(0.0):
-                gamma = bilateral(s.slack[row], p.bilateral.R[row])[1]
+                gamma = row_term(p.bilateral, row, s.slack[row])[1]
                 i_end = p.bilateral.row_entry[row + 1]
                 i = int(p.bilateral.row_entry[row] + lane())
                 while i < i_end:
@@ -112,7 +142,7 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
         row = int(p.bilateral.world_row[p.world])
         while row < row_end:
             if p.bilateral.R[row] > scalar(0.0):
-                weight = bilateral(s.slack[row], p.bilateral.R[row])[2]
+                weight = row_term(p.bilateral, row, s.slack[row])[2]
                 start = p.bilateral.row_entry[row]
                 i_end = p.bilateral.row_entry[row + 1]
                 i = int(start + lane())
@@ -133,7 +163,9 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
         start_rows=start_rows,
         rows_cost=rows_cost,
         aim_rows=aim_rows,
+        bounded_along=bounded_along,
         advance_rows=advance_rows,
+        row_term=row_term,
         add_impulses=add_impulses,
         add_stiffness=add_stiffness,
     )

@@ -1,32 +1,38 @@
-"""Stage 3b: bilateral constraint rows. Nothing is launched, and no memory taken, for a model that has none."""
+"""Stage 3b: constraint rows. Nothing is launched, and no memory taken, for a model that has none."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import newton
 import numpy as np
 import warp as wp
 
 from ..kernels.launch import WorldRange
 from ..kernels.structs import StructArgument
 from ..kernels.types import TYPES
-from .constraint_data import RowSource, make_constraint_data
+from .constraint_data import LENGTH, RowSource, make_constraint_data
 from .constraint_rows import make_constraint_kernel, make_constraint_stage
 from .constraint_sources import Row, constraint_rows
 from .layout import LayoutSizes
+from .length_sources import LengthModel, read_lengths
+from .lengths import SapLengths
+from .maps import Maps
+from .terms.bounded import UNBOUNDED
 
 
 class SapConstraints:
     """Owns the rows; `data` can be read after a step. Made before the layout is handed to kernels: rows widen it."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, options: Any):
-        """Find the rows of ``model`` and tell ``layout`` which dofs they couple."""
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, options: Any, lengths: SapLengths):
+        """Find the rows of ``model``, those along ``lengths`` too, and tell ``layout`` which dofs they couple."""
         self.model, self.layout, self.sizes = model, layout, sizes
         self.types = TYPES[options.contact_solve_precision]
-        rows = constraint_rows(model.newton_model)
+        self._lengths = lengths
+        rows = _all_rows(model.newton_model, lengths.sources)
         self.count = len(rows)
-        self.pattern = [row.pattern for row in rows]
-        self._maps = _Maps(layout) if rows else None
+        self.pattern = ([row.pattern for row in rows], lengths.pattern)
+        self._maps = _RowMaps(layout, lengths) if rows else None
         order = np.zeros(0, np.int64)
         worlds = np.zeros(0, np.int64)
         if self._maps is not None:
@@ -50,12 +56,18 @@ class SapConstraints:
             "entry_side": np.concatenate([np.zeros(0), *(sides for _, sides in entries)]),
         }
         for name, variable in self.data._cls.vars.items():
+            if name == "bounded":
+                self.data.bounded = int(self._lengths.count > 0)
+                continue
             if name in integers:
                 array = wp.array(integers[name].astype(np.int32), dtype=wp.int32, device=device)
             else:
                 size = sum(counts) if name == "J" else len(rows)
                 array = wp.zeros(size, dtype=variable.type.dtype, device=device)
             setattr(self.data, name, array)
+        self.data.low.fill_(-UNBOUNDED)
+        self.data.high.fill_(UNBOUNDED)
+        self._lengths.place_rows(_places_of_terms(rows), self.data)
         self._sources = wp.zeros(len(rows), dtype=RowSource, device=device)
 
         reach = self.layout.dof_reach.numpy()
@@ -70,9 +82,12 @@ class SapConstraints:
 
     def refresh(self, rows: list[Row] | None = None) -> bool:
         """Read frames, coefficients and enable flags again; False if other rows than before are asked for."""
-        rows = constraint_rows(self.model.newton_model) if rows is None else rows
-        if [row.pattern for row in rows] != self.pattern:
-            return False
+        if rows is None:
+            sources = read_lengths(self.model.newton_model)
+            rows = _all_rows(self.model.newton_model, sources)
+            if ([row.pattern for row in rows], sources.pattern) != self.pattern:
+                return False
+            self._lengths.refresh(sources)
         if self._maps is not None:
             record: Any = RowSource
             packed = np.zeros(len(rows), dtype=record.numpy_dtype())
@@ -113,21 +128,27 @@ class SapConstraints:
         return int(first), int(last)
 
 
-class _Maps:
-    """From Newton's bodies and dofs to the solver's."""
+def _all_rows(model: newton.Model, lengths: LengthModel) -> list[Row]:
+    return [*constraint_rows(model), *(Row(LENGTH, True, term=i) for i in range(len(lengths.terms)))]
 
-    def __init__(self, layout: Any):
-        self.body = layout.newton_body.numpy()
-        self.body_world = layout.body_world.numpy()
-        self.chain, self.parent = layout.body_chain.numpy(), layout.dof_parent.numpy()
-        self.dof_body = layout.dof_body.numpy()
-        self.free = len(self.dof_body)
-        newton_dof = layout.dof_newton.numpy()
-        self.dof = np.full(int(newton_dof.max(initial=-1)) + 1, -1, np.int64)
-        self.dof[newton_dof] = np.arange(len(newton_dof))
+
+def _places_of_terms(rows: list[Row]) -> np.ndarray:
+    """Where the row of each term lies."""
+    places = {row.term: i for i, row in enumerate(rows) if row.term >= 0}
+    return np.array([places[i] for i in range(len(places))], np.int64)
+
+
+class _RowMaps(Maps):
+    """What rows couple."""
+
+    def __init__(self, layout: Any, lengths: SapLengths):
+        super().__init__(layout)
+        self._lengths = lengths
 
     def world(self, row: Row) -> int:
         """World whose unknowns a row couples; a row of prescribed dofs alone belongs anywhere."""
+        if row.term >= 0:
+            return int(self._lengths.term_worlds[row.term])
         for dof in row.dofs:
             if dof >= 0 and self.dof[dof] < self.free:
                 return int(self.body_world[self.dof_body[self.dof[dof]]])
@@ -136,25 +157,19 @@ class _Maps:
                 return int(self.body_world[self.body[body]])
         return 0
 
-    def path(self, body: int) -> list[int]:
-        """Free dofs above a Newton body."""
-        e = self.chain[self.body[body]] if body >= 0 else -1
-        out = []
-        while e >= 0:
-            out.append(int(e))
-            e = self.parent[e]
-        return out
-
     def entries(self, row: Row) -> tuple[np.ndarray, np.ndarray]:
         """Dofs of a row, growing, and the side of each."""
+        if row.term >= 0:
+            dofs = self._lengths.dofs_of_term(row.term)
+            return dofs, np.zeros(len(dofs), np.int64)
         if row.dofs[0] >= 0:
             sides = {int(self.dof[d]): side for side, d in enumerate(row.dofs) if d >= 0}
             sides = {e: side for e, side in sides.items() if e < self.free}
         else:
             a, b = set(self.path(row.a)), set(self.path(row.b))
             sides = {e: -1 for e in a - b} | {e: 1 for e in b - a}
-        dofs = sorted(sides)
-        return np.array(dofs, np.int64), np.array([sides[e] for e in dofs], np.int64)
+        growing = sorted(sides)
+        return np.array(growing, np.int64), np.array([sides[e] for e in growing], np.int64)
 
     def pack(self, row: Row, out: Any) -> None:
         """Write ``row`` into a record of `RowSource`."""

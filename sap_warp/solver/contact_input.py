@@ -20,6 +20,7 @@ class ShapeOwner:
     root: int  # root of the body's tree
     world: int  # of a body that can move, else -1
     special: int  # CARRIED, MASSLESS
+    ground: int  # its number among the shapes of no world, where worlds may give it a friction of their own, else -1
 
 
 @wp.struct
@@ -46,6 +47,9 @@ class ContactInput:
     shape_ke: wp.array(dtype=wp.float32)
     shape_mu: wp.array(dtype=wp.float32)
     shape_tau: wp.array(dtype=wp.float32)
+    ground_count: int
+    ground_mu: wp.array(dtype=wp.float32)  # friction of the ground shapes by world, ``ground_count`` for each ...
+    own_ground: wp.array(dtype=wp.int32)  # ... which counts if this is not 0
 
 
 @wp.struct
@@ -82,6 +86,12 @@ class DofInput:
     coordinate_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate where joint_q is zero
 
 
+def ground_shapes(model: Any) -> np.ndarray:
+    """Shapes that all worlds share, by Newton's number; none if there are no worlds to tell apart."""
+    world = model.shape_world.numpy()
+    return np.flatnonzero(world < 0) if (world >= 0).any() else np.zeros(0, np.int64)
+
+
 def shape_owners(model: Any, layout: Any) -> wp.array:
     """The table of `ContactInput.shape_owner`; shapes never change their body, but bodies their mass."""
     record: Any = ShapeOwner
@@ -98,5 +108,7 @@ def shape_owners(model: Any, layout: Any) -> wp.array:
     table["root"][found] = root
     table["world"][found] = np.where(moves, layout.body_world.numpy()[b], -1)
     massless = ~(model.body_mass.numpy()[body[found]] > 0.0)
+    table["ground"] = -1
+    table["ground"][1 + ground_shapes(model)] = np.arange(len(ground_shapes(model)))
     table["special"][found] = CARRIED * layout.body_prescribed.numpy()[root] + MASSLESS * massless
     return wp.array(table, dtype=ShapeOwner, device=model.device)

@@ -17,11 +17,11 @@ import warp as wp
 from ..contacts import dropped_by_world
 from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat
+from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import FP32, FP64, TYPES, Types
 from .contact_binning import Bins, make_bin_kernel
 from .contact_data import make_contact_data
-from .contact_input import ContactInput, DofInput, shape_owners
+from .contact_input import ContactInput, DofInput, ground_shapes, shape_owners
 from .contact_lists import make_list_rows
 from .contact_rows import make_contact_rows
 from .contact_weight import DELASSUS, make_mobility
@@ -65,11 +65,12 @@ def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types
 
 
 @functools.cache
-def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool):
     """The kernel of the stage: one block per world.
 
     ``pose`` and ``dynamics`` are the precisions of free motion's data, ``contact_pose`` the one poses are rounded to,
-    ``weight`` the one w is computed in, ``types`` the one of the contact solve.
+    ``weight`` the one w is computed in, ``types`` the one of the contact solve, ``by_value`` that of
+    `struct_parameter`.
     """
     Stage = make_contact_stage(pose, dynamics, weight, types)
     rows = make_contact_rows(pose, contact_pose, dynamics, weight, types)
@@ -80,7 +81,10 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     flat_stage, flat_contacts, flat_dofs = make_flat(Stage), make_flat(ContactInput), make_flat(DofInput)
     flat_layout, flat_rows = make_flat(Layout), make_flat(make_contact_data(types))
 
+    stage_type, read_stage = struct_parameter(Stage, by_value)
     # Each function makes its own copy of the structs: pointers that are loaded where they are used take no room before.
+    # What is large is not inlined on the CPU; a parameter that is passed by value must not be handed on to it.
+    large = wp.func if by_value else wp.func(inline=False)
 
     @wp.func
     def sort_slots(slot: wp.array(dtype=wp.int32), first: int, last: int):
@@ -96,9 +100,9 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             i += 1
 
     @wp.func
-    def prepare_dofs(stage_in: wp.array(dtype=Stage), dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64):
+    def prepare_dofs(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64):
         """Terms of the dofs of a world."""
-        s = stage_in[0]
+        s = read_stage(stage_in)
         dofs = dofs_in[0]
         flat_stage(s)
         flat_dofs(dofs)
@@ -108,12 +112,10 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             prepare_dof(s.layout, s.joints, dofs, s.law, s.motion, s.terms, s.q, s.layout.term_dof[i], dt)
             i += wp.block_dim()
 
-    @wp.func(inline=False)
-    def prepare_distances(
-        stage_in: wp.array(dtype=Stage), dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64
-    ) -> int:
+    @large
+    def prepare_distances(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64) -> int:
         """Rows of the distance joints of a world; returns how many."""
-        s = stage_in[0]
+        s = read_stage(stage_in)
         flat_stage(s)
         count = int(0)
         i = int(s.layout.world_distance[world])
@@ -132,37 +134,38 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @wp.func
     def assign_rows(
-        stage_in: wp.array(dtype=Stage),
+        stage_in: stage_type,
         contacts_in: wp.array(dtype=ContactInput),
         first: int,
         end: int,
         first_slot: int,
+        world: int,
         dt: wp.float64,
     ) -> int:
         """Bodies and materials; returns whether any row has to be refined."""
-        s = stage_in[0]
+        s = read_stage(stage_in)
         c = contacts_in[0]
         flat_stage(s)
         flat_contacts(c)
-        special = s.law.weight_mode | s.law.point_mode | c.has_overrides | c.has_surface_velocity
+        special = s.law.weight_mode | s.law.point_mode | s.law.follows | c.has_overrides | c.has_surface_velocity
         to_slot = first_slot - first
-        return special | assign_contacts(c, s.law, s.rows, s.slot, to_slot, first + lane(), end, dt)
+        return special | assign_contacts(c, s.law, s.rows, s.slot, to_slot, first + lane(), end, world, dt)
 
-    @wp.func(inline=False)
-    def place_rows(stage_in: wp.array(dtype=Stage), contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
+    @large
+    def place_rows(stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
         """Geometry and weights."""
-        s = stage_in[0]
+        s = read_stage(stage_in)
         c = contacts_in[0]
         flat_stage(s)
         flat_contacts(c)
         place_contacts(s.mobility, c, s.law, s.motion, s.rows, first + lane(), end)
 
-    @wp.func(inline=False)
+    @large
     def refine_rows(
-        stage_in: wp.array(dtype=Stage), contacts_in: wp.array(dtype=ContactInput), first: int, end: int, dt: wp.float64
+        stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int, dt: wp.float64
     ):
         """What only some contacts need."""
-        s = stage_in[0]
+        s = read_stage(stage_in)
         c = contacts_in[0]
         flat_stage(s)
         flat_contacts(c)
@@ -177,9 +180,10 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             row += stride
 
     @wp.func
-    def list_world(stage_in: wp.array(dtype=Stage), world: int):
-        layout = stage_in[0].layout
-        out = stage_in[0].rows
+    def list_world(stage_in: stage_type, world: int):
+        s = read_stage(stage_in)
+        layout = s.layout
+        out = s.rows
         flat_layout(layout)
         flat_rows(out)
         list_rows(layout, out, world)
@@ -187,36 +191,37 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     @solver_kernel
     def contact_data(
         first_world: int,
-        stage: wp.array(dtype=Stage),
+        stage: stage_type,
         contacts: wp.array(dtype=ContactInput),
         dofs: wp.array(dtype=DofInput),
         dt: wp.float64,
     ):
         world = first_world + wp.tid() // wp.block_dim()
         prepare_dofs(stage, dofs, world, dt)
-        slots = stage[0].slots
-        found = stage[0].found[world]
+        s = read_stage(stage)
+        slots = s.slots
+        found = s.found[world]
         kept = wp.min(found, slots)
         first_slot = world * slots
         if lane() == 0:
-            if stage[0].ordered == 0 or found > kept:
-                sort_slots(stage[0].slot, first_slot, first_slot + kept)
-            stage[0].rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
-            stage[0].contact_count[world] = kept
-            stage[0].truncated[world] = found - kept
+            if s.ordered == 0 or found > kept:
+                sort_slots(s.slot, first_slot, first_slot + kept)
+            s.rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
+            s.contact_count[world] = kept
+            s.truncated[world] = found - kept
             if found > kept:
-                stage[0].lost[world] += wp.int64(found - kept)
-                stage[0].most_lost[world] = wp.max(stage[0].most_lost[world], found - kept)
+                s.lost[world] += wp.int64(found - kept)
+                s.most_lost[world] = wp.max(s.most_lost[world], found - kept)
         barrier()
         if kept > 0:
-            end = world * stage[0].rows.capacity + stage[0].rows.count[world]
-            special = assign_rows(stage, contacts, end - kept, end, first_slot, dt)
+            end = world * s.rows.capacity + s.rows.count[world]
+            special = assign_rows(stage, contacts, end - kept, end, first_slot, world, dt)
             place_rows(stage, contacts, end - kept, end)
             if special != 0:
                 refine_rows(stage, contacts, end - kept, end, dt)
         barrier()
         if lane() == 0:
-            stage[0].found[world] = 0  # ready for the next step's binning
+            s.found[world] = 0  # ready for the next step's binning
             list_world(stage, world)
 
     return contact_data
@@ -275,8 +280,15 @@ class SapContactJacobian:
         self._mobility = wp.zeros(sizes.body_count, dtype=make_mobility(weight).Mobility, device=device)
         self._stage_type = make_contact_stage(free_motion.pose_types, free_motion.types, weight, self.types)
         self._stage: StructArgument | None = None
-        self.kernel = make_contact_kernel(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
+        self.kernel = make_contact_kernel(
+            free_motion.pose_types, contact_pose, free_motion.types, weight, self.types, not device.is_cpu
+        )
         self._shape_owner = shape_owners(model, layout)
+        self.ground_count = len(ground_shapes(model))
+        self.ground_mu = wp.zeros(worlds * self.ground_count, dtype=wp.float32, device=device)
+        """Friction of the shapes of no world by world, `ground_count` for each; counts if `own_ground` is not 0."""
+        self.own_ground = wp.zeros(1, dtype=wp.int32, device=device)
+        self._no_mask = wp.empty(0, dtype=wp.bool, device=device)
         self._carrier = wp.zeros(sizes.body_count, dtype=wp.int32, device=device)
         self._empty = newton.Contacts(0, 0, device=device)
         self._source = self._contact_input(self._empty)
@@ -307,20 +319,40 @@ class SapContactJacobian:
         """Fill `data` and `terms` from what was collected; ``ctrl`` replaces the model's inputs of actuators."""
         if self._stage is None:
             self._stage = self._make_stage(boundary.joint_q)
-        dofs = self._dof_input(control, ctrl)
-        worlds.launch(self.kernel, self._stage.array, self._source, dofs, dt, device=self.model.device)
+        dofs = self.dof_input(control, ctrl)
+        worlds.launch(self.kernel, self._stage.best, self._source, dofs, dt, device=self.model.device)
 
     def refresh(self, parameters: Any) -> None:
         """Read masses, inertias, motors and Newton's joint arrays again, after the links have been packed anew."""
         self._parameters, self._stage = parameters, None
         self.motors.refresh()
         wp.copy(self._shape_owner, shape_owners(self.model, self.layout))
-        carrier = np.append(carriers(self.model.newton_model), -1)[self.layout.body_newton.numpy()]
-        self._carrier.assign(np.append(self.layout.newton_body.numpy(), -1)[carrier].astype(np.int32))
+        carrier = carriers(self.model.newton_model)
+        self.all_carry = bool((carrier == np.arange(len(carrier))).all())
+        """Whether every body has a mass, so that the host is not needed to find what carries it."""
+        self._set_carriers(carrier)
+        self._pack(self._no_mask)
+
+    def refresh_masses(self, mask: wp.array) -> None:
+        """Read masses and inertias of the worlds in ``mask`` again, after the links have been packed anew.
+
+        Which bodies have mass must not have changed. Nothing is read by the host, unless bodies without mass have to
+        find the heaviest one that carries them.
+        """
+        if not self.all_carry:
+            self._set_carriers(carriers(self.model.newton_model))
+        self._pack(mask)
+
+    def _set_carriers(self, carrier: np.ndarray) -> None:
+        """Take Newton's numbers of the bodies that carry each body."""
+        by_body = np.append(carrier, -1)[self.layout.body_newton.numpy()]
+        self._carrier.assign(np.append(self.layout.newton_body.numpy(), -1)[by_body].astype(np.int32))
+
+    def _pack(self, mask: wp.array) -> None:
         wp.launch(
             self._pack_mobility,
             dim=self.sizes.body_count,
-            inputs=[self._links, self._carrier],
+            inputs=[self._links, self._carrier, self.layout.body_world, mask],
             outputs=[self._mobility],
             device=self.model.device,
         )
@@ -383,9 +415,11 @@ class SapContactJacobian:
         arrays = {name: getattr(contacts, f"rigid_contact_{name}") for name in names}
         arrays |= {"shape_owner": self._shape_owner, "shape_ke": model.shape_material_ke}
         arrays |= {"shape_mu": model.shape_material_mu, "shape_tau": model.shape_material_tau}
+        arrays |= {"ground_mu": self.ground_mu, "own_ground": self.own_ground}
 
         def make() -> Any:
             source: Any = ContactInput()
+            source.ground_count = self.ground_count
             source.has_overrides = int(contacts.rigid_contact_stiffness is not None)
             source.has_surface_velocity = int(contacts.rigid_contact_surface_velocity is not None)
             return source
@@ -404,7 +438,8 @@ class SapContactJacobian:
         stage.lost, stage.most_lost = self.lost, self.most_lost
         return StructArgument(stage, self.model.device)
 
-    def _dof_input(self, control: Any, ctrl: wp.array | None) -> wp.array:
+    def dof_input(self, control: Any, ctrl: wp.array | None) -> wp.array:
+        """The `DofInput` of a step with these inputs, on the device."""
         names = (
             "target_ke",
             "target_kd",

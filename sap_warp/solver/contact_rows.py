@@ -4,6 +4,12 @@
 
 Velocities are measured on the surfaces, at each body's witness or at one stiffness-weighted point of both. What of the
 relative velocity is prescribed, by kinematic bodies or by a moving surface, is known beforehand: the drift of a row.
+
+Friction makes the relative velocity J(q0) v of a contact that sticks zero. In the step the bodies turn on, so that
+their points move by h J v + h^2/2 a, with a the relative acceleration of two points whose dofs do not accelerate: the
+contact slips by the part a_t of it along the surface, in every step the same way. The stiction mode "displacement" adds
+h/2 a_t to the drift, which takes that away; h a_t if positions are integrated with the mean of old and new velocity,
+since the old one has then left the contact by h a_t as well.
 """
 
 import functools
@@ -74,8 +80,8 @@ def reference_root(side: wp.ref[ShapeOwner], other: wp.ref[ShapeOwner]) -> int:
 
 
 @wp.func
-def shape_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int) -> Material:
-    """What the model says of a shape, or else the solver's options."""
+def shape_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int, world: int) -> Material:
+    """What the model says of a shape in a world, or else the solver's options."""
     m = Material()
     m.k = law.fallback_stiffness
     m.mu = law.fallback_mu
@@ -83,6 +89,10 @@ def shape_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int)
     if shape >= 0:
         k = wp.float64(c.shape_ke[shape])
         mu = wp.float64(c.shape_mu[shape])
+        ground = c.shape_owner[shape + 1].ground
+        if ground >= 0:
+            if c.own_ground[0] != 0:
+                mu = wp.float64(c.ground_mu[world * c.ground_count + ground])
         tau = wp.float64(c.shape_tau[shape])
         m.k = wp.where(k > wp.float64(0.0), k, m.k)
         m.mu = wp.where(mu >= wp.float64(0.0), mu, m.mu)
@@ -91,9 +101,9 @@ def shape_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int)
 
 
 @wp.func
-def contact_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], i: int) -> Material:
+def contact_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], i: int, world: int) -> Material:
     """Material of one contact. Overrides as Newton means them: stiffness and damping replace, friction scales."""
-    m = combine_materials(shape_material(c, law, c.shape0[i]), shape_material(c, law, c.shape1[i]))
+    m = combine_materials(shape_material(c, law, c.shape0[i], world), shape_material(c, law, c.shape1[i], world))
     if c.has_overrides != 0:
         if c.stiffness[i] > 0.0:
             m.k = wp.float64(c.stiffness[i])
@@ -137,6 +147,16 @@ def make_contact_rows(
         return v
 
     @wp.func
+    def point_acceleration(d: wp.ref[Motion], b: int, r: vec3) -> vec3:
+        """Acceleration of the point r of body b, r about its tree's reference point, if no dof accelerates."""
+        a = vec3()
+        if b >= 0:
+            w = to_solve(d.Vw[b])
+            a = to_solve(d.av[b]) + wp.cross(to_solve(d.aw[b]), r)
+            a += wp.cross(w, to_solve(d.Vv[b]) + wp.cross(w, r))
+        return a
+
+    @wp.func
     def store_regularization(law: wp.ref[ContactLaw], out: wp.ref[Contacts], row: int, w: scalar):
         """From gap, decay rate and compliance, which the row holds as phi0, vhat and Rn, to what the solve reads."""
         r = regularize(law, out.phi0[row], w, out.vhat[row], out.Rn[row])
@@ -154,6 +174,7 @@ def make_contact_rows(
         to_slot: int,
         begin: int,
         end: int,
+        world: int,
         h: wp.float64,
     ) -> int:
         """Bodies and materials of a lane's share of the rows ``begin`` to ``end - 1``.
@@ -181,7 +202,7 @@ def make_contact_rows(
                 a = c.shape_owner[shape0 + 1].moving
                 b = c.shape_owner[shape1 + 1].moving
                 special = special | c.shape_owner[shape0 + 1].special | c.shape_owner[shape1 + 1].special
-                m = combine_materials(shape_material(c, law, shape0), shape_material(c, law, shape1))
+                m = combine_materials(shape_material(c, law, shape0, world), shape_material(c, law, shape1, world))
                 mu = scalar(m.mu)
                 rate = scalar(decay_rate(m, h))
                 soft = scalar(compliance(m, h))
@@ -266,6 +287,7 @@ def make_contact_rows(
     ):
         """What only some contacts need: a midpoint, prescribed velocities, other materials and other weights."""
         i = out.source[row]
+        world = row // out.capacity
         side0 = c.shape_owner[c.shape0[i] + 1]
         side1 = c.shape_owner[c.shape1[i] + 1]
         o_a = reference_root(side0, side1)
@@ -277,8 +299,8 @@ def make_contact_rows(
             w = carried_mobility(layout, mobility, d, a, out.r_a[row])
             w += carried_mobility(layout, mobility, d, b, out.r_b[row])
         if law.point_mode == MIDPOINT:
-            k0 = shape_material(c, law, c.shape0[i]).k
-            k1 = shape_material(c, law, c.shape1[i]).k
+            k0 = shape_material(c, law, c.shape0[i], world).k
+            k1 = shape_material(c, law, c.shape1[i], world).k
             shift = to_solve(to_pose(d.origin[o_b] - d.origin[o_a]))
             share = k0 / (k0 + k1)
             midpoint = out.r_a[row] * scalar(share) + (out.r_b[row] + shift) * scalar(wp.float64(1.0) - share)
@@ -289,9 +311,12 @@ def make_contact_rows(
         if c.has_surface_velocity != 0:  # of shape 1 relative to shape 0, along the surface
             slip = to_solve(c.surface_velocity[i])
             drift += slip - n * wp.dot(n, slip)
+        if law.follows != 0:
+            turn = point_acceleration(d, b, out.r_b[row]) - point_acceleration(d, a, out.r_a[row])
+            drift += scalar(law.follow_share * h) * (turn - n * wp.dot(n, turn))
         out.drift[row] = drift
 
-        m = contact_material(c, law, i)
+        m = contact_material(c, law, i, world)
         out.mu[row] = scalar(m.mu)
         out.vhat[row] = scalar(decay_rate(m, h))
         out.Rn[row] = scalar(compliance(m, h))

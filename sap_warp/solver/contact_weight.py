@@ -54,8 +54,15 @@ def make_mobility(types: Types) -> SimpleNamespace:
 
     @solver_kernel
     def pack_mobility(
-        links: wp.array(dtype=Link), carrier: wp.array(dtype=wp.int32), mobility_out: wp.array(dtype=Mobility)
+        links: wp.array(dtype=Link),
+        carrier: wp.array(dtype=wp.int32),
+        body_world: wp.array(dtype=wp.int32),
+        mask: wp.array(dtype=wp.bool),
+        mobility_out: wp.array(dtype=Mobility),
     ):
+        if mask.shape[0] > 0:  # else all worlds
+            if not mask[body_world[wp.tid()]]:
+                return
         m = Mobility()
         m.carrier = carrier[wp.tid()]
         if m.carrier >= 0:

@@ -37,6 +37,7 @@ from ..kernels.structs import (
     make_window,
 )
 from ..kernels.types import FP64, TYPES, Types
+from .gravity_compensation import GravityCompensation
 from .layout import Layout, LayoutSizes
 from .links import Links, make_link
 from .motion_data import NOT_FINITE, NOT_POSITIVE, SCRATCH, entry_counts, make_motion_data
@@ -366,8 +367,11 @@ class SapFreeMotion:
         stage: Any = make_motion_stage(self.pose_types, self.types)()
         stage.layout, stage.links, stage.d = layout, links.get(self.pose_types)[0], self.data
         self._stage = StructArgument(stage, model.device)
+        self.stage: wp.array = self._stage.array
+        """Layout, links and `data` as one argument of kernels."""
         self._inputs = StructCache(model.device)
         self.kernel = make_free_motion_kernel(self.pose_types, self.types)
+        self.compensation = GravityCompensation(model, self.types)
 
     def compute(self, boundary: Any, dt: float, worlds: WorldRange) -> None:
         """Fill the rest of `data` for the state that ``boundary`` has read; v* only if every world needs it."""
@@ -375,6 +379,7 @@ class SapFreeMotion:
         arrays = {"gravity": model.gravity, "armature": model.joint_armature, "damping": model.joint_damping}
         inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
         worlds.launch(self.kernel, self._stage.array, inputs, dt, device=model.device)
+        self.compensation.add(self._stage, dt, worlds)
         if self.data.solved:
             kernel = make_free_velocity_kernel(self.pose_types, self.types)
             worlds.launch(kernel, self._stage.array, device=model.device)

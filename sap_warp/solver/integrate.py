@@ -3,8 +3,10 @@
     midpoint    positions move with (v_n + v_{n+1}) / 2, rotations by the rotation of angle h |w| about w
     sap_euler   positions move with v_{n+1}, quaternions by q + h/2 (w, 0) q, normalized
 
-Floating bodies translate with the velocity of their *origin*. A world that failed keeps its state. The joints of
-kinematic bodies pass through unchanged, as Newton defines it: whoever prescribes a motion sets position and velocity.
+Floating bodies translate with the velocity of their *origin*, or, on request, of their centre of mass C: then v_C is
+what the step found for it, where C was when the step began, and the velocity of the origin follows from the new
+rotation. A world that failed keeps its state. The joints of kinematic bodies pass through unchanged, as Newton defines
+it: whoever prescribes a motion sets position and velocity.
 """
 
 import functools
@@ -16,20 +18,29 @@ import warp as wp
 from ..kernels.lanes import barrier, lane
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64
-from .kinematics import is_floating
+from .kinematics import is_floating, make_com_offset
 from .layout import Layout
 from .links import JointParameters
 from .options import POSITION_INTEGRATIONS
 
 MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
+CENTERED = wp.constant(len(POSITION_INTEGRATIONS))
+"""Added to the mode of integration if floating roots move with their centre of mass."""
+
+
+def integration_mode(options: Any) -> int:
+    """The mode of `advance_world`."""
+    centered = int(CENTERED) * (options.floating_body_point == "center_of_mass")
+    return POSITION_INTEGRATIONS.index(options.position_integration) + centered
 
 
 @functools.cache
 def make_advance_world() -> Any:
-    """``advance_world(layout, p, world, h, mode, q, v0, v1)``: a world's coordinates q advance in place, in fp64."""
+    """``advance_world(layout, p, world, h, integration, q, v0, v1)``: a world's q advances in place, in fp64."""
     S = make_spatial(FP64)
-    to_vec3, to_quat, load_quat = S.to_vec3, S.to_unit_quat, S.load_quat
+    to_vec3, to_quat, load_quat, load3 = S.to_vec3, S.to_unit_quat, S.load_quat, S.load_vec3
     F = wp.float64
+    com_offset = make_com_offset()
     # constants of their own: a plain number in a kernel is rounded to fp32 first
     S1, S2, S3, S4, S5 = (wp.constant(F(1.0 / math.factorial(k))) for k in (3, 5, 7, 9, 11))
     C1, C2, C3, C4, C5, C6 = (wp.constant(F(1.0 / math.factorial(k))) for k in (2, 4, 6, 8, 10, 12))
@@ -67,11 +78,12 @@ def make_advance_world() -> Any:
         joint: int,
         h: F,
         mode: int,
+        centered: bool,
         q: wp.array(dtype=F),
         v0: wp.array(dtype=F),
         v1: wp.array(dtype=F),
     ):
-        """New joint_q of a floating or ball joint."""
+        """New joint_q of a floating or ball joint; v1 of a floating root that moves with its centre of mass."""
         kind = p.joint_type[joint]
         iq = p.joint_q_start[joint]
         iv = p.joint_qd_start[joint]
@@ -94,9 +106,20 @@ def make_advance_world() -> Any:
             if wp.abs(p_BM[0]) + wp.abs(p_BM[1]) + wp.abs(p_BM[2]) != F(0.0):
                 r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
                 x += wp.quat_rotate(r_new * r_MB, p_BM) - wp.quat_rotate(r_FM * r_MB, p_BM)
+            # the same for the centre of mass, if that is what moves with v
+            arm = wp.vec3d()
+            if centered and p.joint_parent[joint] < 0:
+                arm = com_offset(p, joint, q)
+                x += wp.cross(w, arm) * h
             for i in range(3):
                 q[iq + i] = x[i]
             store_quat(q, iq + 3, r_new)
+            if wp.length_sq(arm) > F(0.0):
+                arm -= com_offset(p, joint, q)
+                spin = wp.cross(load3(v1, iv), arm)
+                for i in range(3):
+                    q[iq + i] = q[iq + i] + arm[i]
+                    v1[iv + 3 + i] = v1[iv + 3 + i] + spin[i]
         else:  # a ball joint
             w = wp.vec3d()
             for i in range(3):
@@ -109,11 +132,12 @@ def make_advance_world() -> Any:
         p: wp.ref[JointParameters],
         world: int,
         h: F,
-        mode: int,
+        integration: int,
         q: wp.array(dtype=F),
         v0: wp.array(dtype=F),
         v1: wp.array(dtype=F),
     ):
+        mode = integration % CENTERED
         # scalar joints dof by dof, others joint by joint
         old = F(0.0)
         new = h
@@ -133,7 +157,7 @@ def make_advance_world() -> Any:
         while i < i_end:
             b = layout.turning_body[i]
             if layout.body_prescribed[b] == 0:
-                advance_joint(p, layout.body_joint[b], h, mode, q, v0, v1)
+                advance_joint(p, layout.body_joint[b], h, mode, integration >= CENTERED, q, v0, v1)
             i += wp.block_dim()
         barrier()
 

@@ -149,7 +149,7 @@ def make_efforts(types: Types) -> SimpleNamespace:
                 r.acts = 1
                 r.u0 = push * scale
                 r.g = (h * kp + kd) * scale
-                r.limit = input.motor_limit[dof]
+                r.limit = wp.min(input.motor_limit[dof], input.effort_limit[dof])
         return r
 
     return SimpleNamespace(Effort=Effort, drive_effort=drive_effort, motor_effort=motor_effort)

@@ -18,6 +18,7 @@ from .links import (
     AT_M,
     AT_PARENT,
     BALL,
+    CENTERED,
     DISTANCE,
     FREE,
     SCALAR_JOINT,
@@ -179,6 +180,8 @@ def make_place_world(pose: Types, types: Types):
         d.Vv[b] = u
         d.aw[b] = vec3()
         d.av[b] = wp.cross(u, w)  # the angular columns pass through the origin, which moves
+        if (link.simple & CENTERED) != 0:  # and not straight: around the centre of mass
+            d.av[b] = d.av[b] - wp.cross(w, wp.cross(w, to_motion(rotate(r_WB, link.com))))
 
     @wp.func
     def add_turning_joint(link: wp.ref[Link], d: wp.ref[Data], b: int, r_WF: pose.quat, p_M: pose_vec3, arm: pose_vec3):

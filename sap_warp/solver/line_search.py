@@ -1,7 +1,7 @@
-"""The three line searches: how far to go along a Newton direction d.
+"""The line searches: how far to go along a Newton direction d.
 
 phi(alpha) = l(v + alpha d) is convex, phi'(0) < 0. `line_value` gives phi, phi' and phi'' at a trial step from the
-contact rows and bounded dof terms alone; all the rest is a parabola known in advance:
+contact rows, bounded constraint rows and bounded dof terms alone; all the rest is a parabola known in advance:
 
     m(alpha) = m0 + alpha m1 + alpha^2/2 m2
 
@@ -10,11 +10,14 @@ All lanes of a block hold the same values and take the same branches.
 
 import functools
 from types import SimpleNamespace
+from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import lane, make_block_sum
+from ..kernels.lanes import lane, make_block_sum, make_scalar_sum
+from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
+from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
 from .solve_data import make_problem
 from .terms.contact import make_contact_term
@@ -23,24 +26,48 @@ from .terms.dof import make_dof_terms
 MONOTONE_DECAY = wp.constant(LINE_SEARCHES.index("monotone_decay"))
 ARMIJO_DECAY = wp.constant(LINE_SEARCHES.index("armijo_decay"))
 EXACT_ROOT = wp.constant(LINE_SEARCHES.index("exact_root"))
+LOOSE_ROOT = wp.constant(LINE_SEARCHES.index("loose_root"))
 
 MONOTONE_ABS_SLACK = 1e-14
 MONOTONE_REL_SLACK = 1e-12
 MONOTONE_MIN_STEP = 1e-8
 EXACT_MAX_STEP = 1.5
 EXACT_TOLERANCE = 1e-8
-"""exact_root stops where |phi'| is this fraction of |phi'(0)|."""
+"""exact_root stops where |phi'| is this fraction of |phi'(0)| ..."""
+LOOSE_TOLERANCE = 0.05
+"""... and loose_root here: the next direction is a better use of the work than more digits of this step."""
 
 
 @functools.cache
-def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Device functions; the precisions are those of `make_problem`."""
-    scalar, vec3 = types.scalar, types.vec3
+def make_cost_scratch(types: Types, cost: Types, Data: Any) -> Any:
+    """``scratch(s)``: where a block sum in the precision of the cost may work."""
+    if cost is types:
+
+        @wp.func
+        def scratch(s: wp.ref[Data]) -> wp.array(dtype=cost.vec3):
+            return s.scratch
+
+    else:
+
+        @wp.func
+        def scratch(s: wp.ref[Data]) -> wp.array(dtype=cost.vec3):
+            return s.cost_scratch
+
+    return scratch
+
+
+@functools.cache
+def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types) -> SimpleNamespace:
+    """Device functions; the precisions are those of `make_problem`, and ``cost`` that of costs, slopes and steps."""
+    scalar, vec3 = cost.scalar, cost.vec3
+    term_scalar = types.scalar
+    to_cost = make_spatial(cost).to_vec3
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
     evaluate_bounded = make_dof_terms(types).evaluate_bounded
     value_along = make_contact_term(types).value_along
-    block_sum = make_block_sum(vec3)
+    bounded_along = make_constraint_terms(dynamics, types, linear, pose).bounded_along
+    block_sum, scalar_sum, scratch = make_block_sum(vec3), make_scalar_sum(cost), make_cost_scratch(types, cost, Data)
 
     @wp.struct
     class Line:
@@ -62,20 +89,42 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) 
         total = vec3()
         row = int(p.row + lane())
         while row < p.row_end:
-            total += value_along(s.track[row], alpha)
+            total += to_cost(value_along(s.track[row], term_scalar(alpha)))
             row += wp.block_dim()
         i_end = p.first + s.bounded_count
         i = int(p.first + lane())
         while i < i_end:
             e = s.bounded[i]
             de = s.dv[e]
-            value = evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + alpha * de, p.h)
-            total += vec3(value[0], value[1] * de, value[2] * de * de)
+            value = evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * de, p.h)
+            value[1] = value[1] * de
+            value[2] = value[2] * de * de
+            total += to_cost(value)
             i += wp.block_dim()
-        total = block_sum(total, s.scratch, p.world)
+        if p.bilateral.bounded != 0:
+            total += to_cost(bounded_along(p, s, term_scalar(alpha)))
+        total = block_sum(total, scratch(s), p.world)
         return total + vec3(
             line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2), line.m1 + alpha * line.m2, line.m2
         )
+
+    @wp.func
+    def line_cost(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> scalar:
+        """Phi alone at one trial step."""
+        total = scalar(0.0)
+        row = int(p.row + lane())
+        while row < p.row_end:
+            total += scalar(value_along(s.track[row], term_scalar(alpha))[0])
+            row += wp.block_dim()
+        i_end = p.first + s.bounded_count
+        i = int(p.first + lane())
+        while i < i_end:
+            e = s.bounded[i]
+            total += scalar(evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * s.dv[e], p.h)[0])
+            i += wp.block_dim()
+        if p.bilateral.bounded != 0:
+            total += scalar(bounded_along(p, s, term_scalar(alpha))[0])
+        return scalar_sum(total, scratch(s), p.world) + line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
 
     @wp.func
     def monotone_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
@@ -90,7 +139,7 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) 
         )
         while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            cost = line_value(p, s, line, alpha)[0]
+            cost = line_cost(p, s, line, alpha)
             if cost <= bound:
                 step.alpha = alpha
                 step.cost = cost
@@ -147,6 +196,34 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) 
         return -line.slope <= scalar(p.options.cost_abs_tol) + scalar(p.options.cost_rel_tol) * wp.abs(line.cost)
 
     @wp.func
+    def loose_root(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
+        """The full step, unless it overshoots; else a root of phi' to a digit or two."""
+        step = Step()
+        step.alpha = scalar(-1.0)
+        lower = scalar(0.0)
+        upper = scalar(1.0)
+        alpha = scalar(1.0)
+        width = scalar(2.0)
+        enough = scalar(wp.static(LOOSE_TOLERANCE)) * wp.abs(line.slope)
+        while step.iterations < p.options.line_iterations:
+            step.iterations += 1
+            value = line_value(p, s, line, alpha)
+            if wp.abs(value[1]) <= enough or (value[1] < scalar(0.0) and alpha >= upper):
+                step.alpha = alpha
+                step.cost = value[0]
+                return step
+            if value[1] < scalar(0.0):
+                lower = alpha
+            else:
+                upper = alpha
+            trial = alpha - value[1] / value[2]
+            if not (trial > lower and trial < upper) or wp.abs(trial - alpha) > scalar(0.5) * width:
+                trial = scalar(0.5) * (lower + upper)
+            width = wp.abs(trial - alpha)
+            alpha = trial
+        return step
+
+    @wp.func
     def exact_root(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
         step = Step()
@@ -195,6 +272,8 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) 
         """Step length by the chosen variant."""
         if p.options.line_search == MONOTONE_DECAY:
             return monotone_decay(p, s, line)
+        if p.options.line_search == LOOSE_ROOT:
+            return loose_root(p, s, line)
         trials = int(0)
         if p.options.line_search == ARMIJO_DECAY:
             step = armijo_decay(p, s, line)
@@ -205,4 +284,4 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types) 
         root.iterations = root.iterations + trials
         return root
 
-    return SimpleNamespace(Line=Line, line_value=line_value, search=search)
+    return SimpleNamespace(Line=Line, scratch=scratch, search=search)

@@ -31,6 +31,8 @@ AT_M = wp.constant(8)
 SCALAR_JOINT = wp.constant(16)
 """What makes a joint simple: r_PF is the identity, p_PF is zero, r_MB is the identity, p_BM is zero, all coordinates
 are angles and lengths. `native/tree8.h` has the same numbers."""
+CENTERED = wp.constant(32)
+"""A floating root whose centre of mass goes straight if nothing accelerates it, not its origin."""
 
 
 @wp.struct
@@ -75,7 +77,7 @@ def make_link(types: Types):
         dof: int  # first dof in solver order
         dof_count: int
         linear: int  # of these, linear axes
-        simple: int  # which frames of the joint coincide
+        simple: int  # which frames of the joint coincide, and how a floating root moves
         p_PF: vec3  # joint frame in the parent [m]
         r_PF: quat
         p_BM: vec3  # joint frame in the child
@@ -90,7 +92,10 @@ def make_link(types: Types):
 
 @functools.cache
 def make_pack_kernel(types: Types):
-    """Kernel that packs links and unit joint axes from Newton's arrays, one thread per body."""
+    """Kernel that packs links and unit joint axes from Newton's arrays, one thread per body.
+
+    An empty mask stands for all worlds.
+    """
     scalar, mat33 = types.scalar, types.mat33
     Link = make_link(types)
     S = make_spatial(types)
@@ -100,10 +105,15 @@ def make_pack_kernel(types: Types):
     def pack_links(
         layout: Layout,
         p: JointParameters,
+        centered: int,
+        mask: wp.array(dtype=wp.bool),
         links_out: wp.array(dtype=Link),
         axis_out: wp.array(dtype=types.vec3),
     ):
         b = wp.tid()
+        if mask.shape[0] > 0:
+            if not mask[layout.body_world[b]]:
+                return
         joint = layout.body_joint[b]
         body = layout.body_newton[b]
         link = Link()
@@ -132,6 +142,9 @@ def make_pack_kernel(types: Types):
         if link.kind != BALL and link.kind != FREE and link.kind != DISTANCE:
             link.simple = link.simple | SCALAR_JOINT
         link.com = to_vec3(p.body_com[body])
+        if centered != 0 and link.parent < 0 and not is_zero(link.com):
+            if link.kind == FREE or link.kind == DISTANCE:
+                link.simple = link.simple | CENTERED
         link.mass = scalar(p.body_mass[body])
         I = p.body_inertia[body]
         inertia = mat33()
@@ -152,10 +165,12 @@ def make_pack_kernel(types: Types):
 class Links:
     """Packed links and axes of a model, in the precisions that the stages ask for."""
 
-    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes):
+    def __init__(self, model: Any, layout: Any, sizes: LayoutSizes, options: Any):
         """Nothing is packed before `get`."""
         self._model, self._layout, self._sizes = model, layout, sizes
+        self._centered = int(options.floating_body_point == "center_of_mass")
         self._packed: dict[str, tuple[wp.array, wp.array]] = {}
+        self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
 
     def get(self, types: Types) -> tuple[wp.array, wp.array]:
         """Links by body and unit axes by dof, both in solver order."""
@@ -167,16 +182,21 @@ class Links:
             self._pack(types)
         return self._packed[types.name]
 
-    def refresh(self) -> None:
-        """Read the model's arrays again, after frames, axes, masses or inertias have changed."""
+    def refresh(self, mask: wp.array | None = None) -> None:
+        """Read the model's arrays again, after frames, axes, masses or inertias of the worlds in ``mask`` changed."""
         for name in self._packed:
-            self._pack(TYPES[name])
+            self._pack(TYPES[name], mask)
 
-    def _pack(self, types: Types) -> None:
+    def _pack(self, types: Types, mask: wp.array | None = None) -> None:
         wp.launch(
             make_pack_kernel(types),
             dim=self._sizes.body_count,
-            inputs=[self._layout, joint_parameters(self._model)],
+            inputs=[
+                self._layout,
+                joint_parameters(self._model),
+                self._centered,
+                self._no_mask if mask is None else mask,
+            ],
             outputs=list(self._packed[types.name]),
             device=self._model.device,
         )

@@ -1,9 +1,10 @@
-"""MuJoCo's actuators on joints, driven by ``control.mujoco.ctrl``: one linear drive for each dof that has one.
+"""MuJoCo's plain actuators on joints, driven by ``control.mujoco.ctrl``: one linear drive for each dof that has one.
 
     force = gear clamp(gain ctrl + b0 + b1 length + b2 speed, force range),   length = gear (q + ref),  speed = gear v
 
-which is an implicit drive with kp = -gear^2 b1, kd = -gear^2 b2 and a feed-forward that ctrl sets. What is not of this
-form (filters, muscles, tendons, sites, negative gains, uneven force ranges, several on one dof) is refused.
+which is an implicit drive with kp = -gear^2 b1, kd = -gear^2 b2 and a feed-forward that ctrl sets. It costs what the
+drive of a joint costs. What is not of this form (activations, tendons, sites, negative gains, uneven force ranges, a
+second one on a dof) is a row of its own, see `actuation`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,19 @@ def direct_actuators(model: newton.Model) -> np.ndarray:
 
 
 def actuator_dofs(model: newton.Model, chosen: np.ndarray) -> np.ndarray:
-    """Newton's dof of each actuator on a joint; -1 where the model does not say which.
+    """Newton's dof of each actuator on a joint; -1 where the model does not say which."""
+    return actuator_targets(model, chosen, model.joint_dof_world_start.numpy())
+
+
+def actuator_targets(model: newton.Model, chosen: np.ndarray, start: np.ndarray, column: int = 0) -> np.ndarray:
+    """What each actuator acts on, by Newton's index in an array with the world starts ``start``; -1 if nobody can tell.
 
     Newton copies a world into a model without shifting these indices, but builds a world in place with final ones. Of
-    an actuator in a later world they are final if they lie in that world, else relative to its first dof. In a world
+    an actuator in a later world they are final if they lie in that world, else relative to its first entry. In a world
     that starts early enough for both, nobody can tell.
     """
-    index = model.mujoco.actuator_trnid.numpy()[chosen, 0].astype(np.int64)
+    index = model.mujoco.actuator_trnid.numpy()[chosen, column].astype(np.int64)
     world = model.mujoco.actuator_world.numpy()[chosen]
-    start = model.joint_dof_world_start.numpy()
     owner = np.maximum(world, 0)
     first, end = start[owner], start[owner + 1]
     final = _all_of_world((index >= first) & (index < end), owner, len(start))
@@ -53,33 +58,26 @@ def _all_of_world(fine: np.ndarray, world: np.ndarray, count: int) -> np.ndarray
     return (np.bincount(world, weights=~fine, minlength=count) == 0)[world]
 
 
-def motor_problems(model: newton.Model) -> list[tuple[str, np.ndarray]]:
-    """What is wrong with which actuators."""
+def plain_actuators(model: newton.Model) -> np.ndarray:
+    """Actuators of the form above, at most one on each dof."""
     chosen = direct_actuators(model)
     if not len(chosen):
-        return []
-    read = _reader(model, chosen)
-    dof = actuator_dofs(model, chosen)
+        return chosen
+    read = reader(model, chosen)
+    dof = np.full(len(chosen), -1, np.int64)
+    on_joint = np.isin(read("trntype"), (int(SolverMuJoCo.TrnType.JOINT), int(SolverMuJoCo.TrnType.JOINT_IN_PARENT)))
+    if on_joint.any():
+        dof[on_joint] = actuator_dofs(model, chosen[on_joint])
     joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
-    told = (dof >= 0) | (read("trnid")[:, 0] < 0)
-    on_joint = (read("trntype") == int(SolverMuJoCo.TrnType.JOINT)) & (dof >= 0) & (dof < len(joint_of_dof))
-    owner = joint_of_dof[np.where(on_joint, dof, 0)]
-    on_scalar = np.isin(model.joint_type.numpy()[owner], SCALAR_JOINTS) & tree_joints(model)[owner]
-    linear = (read("dyntype") == 0) & (read("gaintype") == 0) & np.isin(read("biastype"), (0, 1))
+    fine = (dof >= 0) & (dof < len(joint_of_dof))
+    owner = joint_of_dof[np.where(fine, dof, 0)] if len(joint_of_dof) else np.zeros(len(chosen), np.int64)
+    fine &= np.isin(model.joint_type.numpy()[owner], SCALAR_JOINTS) & tree_joints(model)[owner]
+    fine &= (read("dyntype") == 0) & (read("gaintype") == 0) & np.isin(read("biastype"), (0, 1))
     bias, force = read("biasprm"), read("forcerange")
-    damped = (read("biastype") == 0) | ((bias[:, 1] <= 0.0) & (bias[:, 2] <= 0.0))
-    even = ~_limited(read, "force") | np.isclose(force[:, 0], -force[:, 1])
-    first = ~(on_joint & on_scalar)  # an index of something else says nothing about dofs
-    first[np.flatnonzero(~first)[np.unique(dof[~first], return_index=True)[1]]] = True
-    checks = (
-        (told, "MuJoCo actuators of a copied world whose joint cannot be told; put the largest world first"),
-        ((on_joint & on_scalar) | ~told, "MuJoCo actuators that do not act on a single joint dof"),
-        (linear, "MuJoCo actuators with dynamics, or with gains that are not constant"),
-        (damped, "MuJoCo actuators with negative gains"),
-        (even, "MuJoCo actuators with an uneven force range"),
-        (first, "several MuJoCo actuators on one dof"),
-    )
-    return [(what, chosen[~fine]) for fine, what in checks if not fine.all()]
+    fine &= (read("biastype") == 0) | ((bias[:, 1] <= 0.0) & (bias[:, 2] <= 0.0))
+    fine &= ~limited(read, "force") | np.isclose(force[:, 0], -force[:, 1])
+    chosen, dof = chosen[fine], dof[fine]
+    return chosen[np.sort(np.unique(dof, return_index=True)[1])]
 
 
 class Motors:
@@ -88,7 +86,7 @@ class Motors:
     def __init__(self, model: newton.Model):
         """Read the model."""
         self._model = model
-        self._chosen = direct_actuators(model)
+        self._chosen = plain_actuators(model)
         self.count = len(self._chosen)
         device = model.device
         self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", "motor_idle", *FIELDS))
@@ -105,11 +103,11 @@ class Motors:
         """Read gains, gears and ranges again."""
         if not self.count:
             return
-        model, read = self._model, _reader(self._model, self._chosen)
+        model, read = self._model, reader(self._model, self._chosen)
         dof, gear = actuator_dofs(model, self._chosen), read("gear")[:, 0].astype(np.float64)
         bias = read("biasprm")[:, :3].astype(np.float64) * (read("biastype") == 1)[:, None]
         reference = model.mujoco.dof_ref.numpy()[dof].astype(np.float64)
-        low, high = _range(read, "ctrl")
+        low, high = ranges(read, "ctrl")
         values = {
             "motor_gain": gear * read("gainprm")[:, 0],
             "motor_u0": gear * (bias[:, 0] + bias[:, 1] * gear * reference),
@@ -117,7 +115,7 @@ class Motors:
             "motor_kd": -bias[:, 2] * gear**2,
             "motor_low": low,
             "motor_high": high,
-            "motor_limit": np.minimum(np.abs(gear) * _range(read, "force")[1], model.joint_effort_limit.numpy()[dof]),
+            "motor_limit": np.abs(gear) * ranges(read, "force")[1],  # beside the joint's, which steps read
         }
         at_zero = [values["motor_u0"], values["motor_kp"], values["motor_kd"], low > 0.0, high < 0.0]
         values["motor_idle"] = ~np.any(at_zero, axis=0)
@@ -134,15 +132,18 @@ class Motors:
         return {**self.arrays, "ctrl": self._model.mujoco.ctrl if ctrl is None else ctrl}
 
 
-def _reader(model: newton.Model, chosen: np.ndarray) -> Any:
+def reader(model: newton.Model, chosen: np.ndarray) -> Any:
+    """Reads MuJoCo's attributes of the ``chosen`` actuators by name."""
     return lambda name: getattr(model.mujoco, f"actuator_{name}").numpy()[chosen]
 
 
-def _limited(read: Any, kind: str) -> np.ndarray:
+def limited(read: Any, kind: str) -> np.ndarray:
+    """Whether ``ctrl``, ``force`` or ``act`` has a range."""
     flag = read(f"{kind}limited")
     return (flag == 1) | ((flag == _AUTO) & (read(f"has_{kind}range") != 0))
 
 
-def _range(read: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    limited, bounds = _limited(read, kind), read(f"{kind}range").astype(np.float64)
-    return np.where(limited, bounds[:, 0], -1e10), np.where(limited, bounds[:, 1], 1e10)
+def ranges(read: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the range of ``ctrl``, ``force`` or ``act``; far away without one."""
+    bounded, bounds = limited(read, kind), read(f"{kind}range").astype(np.float64)
+    return np.where(bounded, bounds[:, 0], -1e10), np.where(bounded, bounds[:, 1], 1e10)

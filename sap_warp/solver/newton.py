@@ -20,15 +20,25 @@ import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.packed_rows import make_cholesky, make_multiply
-from ..kernels.structs import Scratch, StructArgument, WorldStarts, allocate_arrays, make_flat, make_window
+from ..kernels.packed_rows import make_multiply, make_solve
+from ..kernels.spatial import make_spatial
+from ..kernels.structs import (
+    Scratch,
+    StructArgument,
+    WorldStarts,
+    allocate_arrays,
+    make_flat,
+    make_window,
+    struct_parameter,
+)
 from ..kernels.types import TYPES, Types
 from .constraint_terms import make_constraint_terms
 from .free_motion import motion_types
+from .integrate import integration_mode
 from .layout import LayoutSizes
 from .line_search import MONOTONE_DECAY, make_line_search
 from .objective import make_objective
-from .options import LINE_SEARCHES, POSITION_INTEGRATIONS
+from .options import LINE_SEARCHES
 from .solve_data import SCRATCH, NewtonOptions, make_problem
 from .stability import STILL, make_stability
 from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED, UNSTABLE
@@ -42,8 +52,11 @@ LONG_STEP = 0.5
 
 
 @functools.cache
-def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """The kernel of the stage. Precisions are those of `make_problem`; functions are called by all lanes of a block."""
+def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types, by_value: bool):
+    """The kernel of the stage; functions are called by all lanes of a block.
+
+    Precisions are those of `make_problem` and `make_line_search`, ``by_value`` that of `struct_parameter`.
+    """
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
     F = make_objective(dynamics, types, linear, pose)
@@ -53,13 +66,17 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     row_count, rows_cost, aim_rows, advance_rows = rows.row_count, rows.rows_cost, rows.aim_rows, rows.advance_rows
     dof_terms = make_dof_terms(types)
     evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
-    line_search = make_line_search(dynamics, types, linear, pose)
-    Line, search = line_search.Line, line_search.search
+    line_search = make_line_search(dynamics, types, linear, pose, cost)
+    Line, scratch, search = line_search.Line, line_search.scratch, line_search.search
+    energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
+    sum_costs = make_block_sum(costs)
     has_excess_energy = make_stability(dynamics, types, linear, pose)
-    multiply, solve = make_multiply(dynamics, types), make_cholesky(linear)
+    multiply, solve = make_multiply(dynamics, types), make_solve(linear)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     block_sum = make_block_sum(vec3)
     flat_problem, flat_data, window = make_flat(Problem), make_flat(Data), make_window(Data, SCRATCH)
+    problem_type, read_problem = struct_parameter(Problem, by_value)
+    data_type, read_data = struct_parameter(Data, by_value)
 
     @wp.struct
     class Outcome:
@@ -74,10 +91,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
 
         is_counted: int
         is_known: int
-        momentum: scalar  # or, as long as it is not known, a lower bound
+        momentum: energy  # or, as long as it is not known, a lower bound
 
     @wp.func
-    def find_v_star(p: wp.ref[Problem], s: wp.ref[Data]) -> scalar:
+    def find_v_star(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
         """Solve A x = impulse for s.direction = v* - v0; returns 1/2 x^T A x, or -1 if A is not positive definite.
 
         A takes the room of the Hessian, in its own rows: they are not widened by contacts.
@@ -95,13 +112,13 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         barrier()
         A = shifted(s.H, shift)
         if solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction) == 0:
-            return scalar(-1.0)
-        total = vec3()
+            return energy(-1.0)
+        total = costs()
         e = int(p.first + lane())
         while e < p.last:
-            total[0] += scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e])
+            total[0] += energy(scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e]))
             e += wp.block_dim()
-        return block_sum(total, s.scratch, p.world)[0]
+        return sum_costs(total, scratch(s), p.world)[0]
 
     # an array whose entry 0 is the entry ``by`` of the given one
     @wp.func_native("auto moved = a; moved.data += by; return moved;")
@@ -127,33 +144,33 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         tree is another: scaled to a diagonal of ones, A has no larger eigenvalue than that.
         """
         known.is_counted = 1
-        total = vec3()
-        size = vec3()
+        total = costs()
+        size = costs()
         e = int(p.first + lane())
         while e < p.last:
             if known.is_known != 0:
-                total[2] += scalar(0.5) * s.p[e] * (s.v[e] - scalar(p.motion.v_star[e]))
+                total[2] += energy(scalar(0.5) * s.p[e] * (s.v[e] - scalar(p.motion.v_star[e])))
             else:
                 x = s.p[e] * s.p[e] * scalar(p.motion.inverse_diagonal[e])
-                size += vec3(x, x * x, scalar(0.0))
+                size += costs(energy(x), energy(x) * energy(x), energy(0.0))
             kind = s.kind[e]
             if (kind & PARABOLA) != 0:
-                total[0] += evaluate_parabola(p.terms, e, s.v[e], p.h)[0]
+                total[0] += energy(evaluate_parabola(p.terms, e, s.v[e], p.h)[0])
             if (kind & ~PARABOLA) != 0:
-                total[1] += evaluate_bounded(p.terms, kind, e, s.v[e], p.h)[0]
+                total[1] += energy(evaluate_bounded(p.terms, kind, e, s.v[e], p.h)[0])
             e += wp.block_dim()
         row = int(p.row + lane())
         while row < p.row_end:
-            total[1] += s.projection[row].cost
+            total[1] += energy(s.projection[row].cost)
             row += wp.block_dim()
         if row_count(p) > 0:
-            total[0] += rows_cost(p, s)
-        total = block_sum(total, s.scratch, p.world)
+            total += to_cost(rows_cost(p, s))
+        total = sum_costs(total, scratch(s), p.world)
         known.momentum = total[2]
         if known.is_known == 0:
-            size = block_sum(size, s.scratch, p.world)
-            if size[0] > scalar(0.0):
-                known.momentum = scalar(0.5) * wp.max(size[0] / scalar(p.options.widest), size[1] / size[0])
+            size = sum_costs(size, scratch(s), p.world)
+            if size[0] > energy(0.0):
+                known.momentum = energy(0.5) * wp.max(size[0] / energy(p.options.widest), size[1] / size[0])
         line.m0 = total[0] + known.momentum
         line.cost = line.m0 + total[1]
 
@@ -162,7 +179,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         """Replace the lower bound in the cost by the truth."""
         if known.is_known == 0:
             true_cost = find_v_star(p, s)
-            if true_cost >= scalar(0.0):  # else the Hessian will show what is wrong with A
+            if true_cost >= energy(0.0):  # else the Hessian will show what is wrong with A
                 line.m0 = line.m0 + (true_cost - known.momentum)
                 line.cost = line.cost + (true_cost - known.momentum)
             known.is_known = 1
@@ -171,23 +188,25 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
     def aim(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
         """What the line search needs to know of the direction s.dv."""
         aim_contacts(p, s)
-        slopes = aim_rows(p, s)
+        slopes = to_cost(aim_rows(p, s))
         e = int(p.first + lane())
         while e < p.last:
             de = s.dv[e]
-            slopes += vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
+            slopes += to_cost(vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de)
             if (s.kind[e] & PARABOLA) != 0:
                 value = evaluate_parabola(p.terms, e, s.v[e], p.h)
-                slopes += vec3(value[1], value[2] * de, scalar(0.0)) * de
+                slopes += to_cost(vec3(value[1], value[2] * de, scalar(0.0)) * de)
             e += wp.block_dim()
-        slopes = block_sum(slopes, s.scratch, p.world)
+        slopes = sum_costs(slopes, scratch(s), p.world)
         line.m1 = slopes[0]
         line.m2 = slopes[1]
         line.slope = slopes[2]
 
     @wp.func
-    def advance(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar, goes_on: bool):
+    def advance(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], step: energy, goes_on: bool):
         """V <- v + alpha d and all that follows; contact impulses only if the iteration goes on."""
+        alpha = scalar(step)
+        barrier()  # trial steps read v of others
         e = int(p.first + lane())
         while e < p.last:
             s.v[e] = s.v[e] + alpha * s.dv[e]
@@ -196,20 +215,20 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         advance_contacts(p, s, alpha, goes_on)
         advance_rows(p, s, alpha)
         barrier()
-        line.m0 = line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
+        line.m0 = line.m0 + step * (line.m1 + energy(0.5) * step * line.m2)
 
     @wp.func
-    def is_enough(p: wp.ref[Problem], gain: scalar, cost: scalar) -> bool:
+    def is_enough(p: wp.ref[Problem], gain: energy, cost: energy) -> bool:
         """The cost criterion, after a step that lowered the cost by ``gain`` to ``cost``."""
-        mean = scalar(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
-        return wp.abs(gain) < scalar(p.options.cost_abs_tol) + scalar(p.options.cost_rel_tol) * mean
+        mean = energy(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
+        return wp.abs(gain) < energy(p.options.cost_abs_tol) + energy(p.options.cost_rel_tol) * mean
 
     @wp.func
     def is_settled(
-        p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost], alpha: scalar, gain: scalar
+        p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost], alpha: energy, gain: energy
     ) -> bool:
         """Whether a step that lowered the cost by ``gain`` to line.cost is the last one."""
-        if alpha <= scalar(wp.static(LONG_STEP)):
+        if alpha <= energy(wp.static(LONG_STEP)):
             return False
         if not is_enough(p, gain, line.cost) and p.options.cost_rel_tol > wp.float64(0.0):
             know_cost(p, s, line, known)
@@ -222,7 +241,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         keep_velocity(p, s)
         multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
         if p.motion.solved == 0:
-            if find_v_star(p, s) < scalar(0.0):
+            if find_v_star(p, s) < energy(0.0):
                 status = FREE_MOTION_FAILED
         e = int(p.first + lane())
         while e < p.last:
@@ -291,7 +310,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         if crossed[0] == scalar(0.0):
             return False
         admitted = vec3()
-        if find_v_star(p, s) >= scalar(0.0):
+        if find_v_star(p, s) >= energy(0.0):
             e = int(p.first + lane())
             while e < p.last:
                 kind = p.terms.kind[e]
@@ -364,10 +383,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
             s.residual[p.world] = wp.float64(r.residual)
 
     @wp.func
-    def solve_world(world: int, problem: wp.array(dtype=Problem), data: wp.array(dtype=Data), dt: wp.float64):
+    def solve_world(world: int, problem: problem_type, data: data_type, dt: wp.float64):
         """Newton's method. Problem and data are local: functions that are inlined find them in registers."""
-        p = problem[0]
-        s = data[0]
+        p = read_problem(problem)
+        s = read_data(data)
         choose_world(p, s, world, dt)
         flat_problem(p)
         flat_data(s)
@@ -403,7 +422,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                         know_cost(p, s, line, known)  # these compare with the size of the cost
                     step = search(p, s, line)
                     r.trials += step.iterations
-                    if not (step.alpha > scalar(0.0)) or not wp.isfinite(step.cost):
+                    if not (step.alpha > energy(0.0)) or not wp.isfinite(step.cost):
                         r.status = LINE_SEARCH_FAILED
                         break
                     gain = line.cost - step.cost
@@ -414,7 +433,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
                     if settled:
                         break
                 if r.status == FACTORIZATION_FAILED and known.is_known == 0:  # it may be A's fault
-                    if find_v_star(p, s) < scalar(0.0):
+                    if find_v_star(p, s) < energy(0.0):
                         r.status = FREE_MOTION_FAILED
             going = r.status == 0 and p.motion.solved == 0
             if going:
@@ -422,7 +441,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types)
         store_outcome(p, s, r)
 
     @solver_kernel
-    def newton_solve(first_world: int, problem: wp.array(dtype=Problem), data: wp.array(dtype=Data), dt: wp.float64):
+    def newton_solve(first_world: int, problem: problem_type, data: data_type, dt: wp.float64):
         solve_world(first_world + wp.tid() // wp.block_dim(), problem, data, dt)
 
     return newton_solve
@@ -432,6 +451,11 @@ def solve_types(options: Any) -> tuple[Types, Types, Types, Types]:
     """The precisions of `make_problem`: all that the kernel depends on."""
     motion, pose = motion_types(options)
     return motion, TYPES[options.contact_solve_precision], TYPES[options.contact_linear_solve_precision], pose
+
+
+def cost_types(options: Any) -> Types:
+    """The precision of costs, as `make_line_search` takes it."""
+    return TYPES[options.cost_precision]
 
 
 class SapContactSolve:
@@ -451,7 +475,7 @@ class SapContactSolve:
         self.model = model
         self.precisions = solve_types(options)
         self.types = self.precisions[1]
-        self.integration = POSITION_INTEGRATIONS.index(options.position_integration)
+        self.integration = integration_mode(options)
         motion = contact_jacobian.free_motion
         structs = make_problem(*self.precisions)
         self.problem: Any = structs.Problem()
@@ -468,7 +492,7 @@ class SapContactSolve:
         self._kept = [StructArgument(struct, model.device) for struct in (self.problem, self.data)]
         self.arguments = [argument.array for argument in self._kept]
         """Problem and data, for kernels."""
-        self.kernel = make_solve_kernel(*self.precisions)
+        self.kernel = make_solve_kernel(*self.precisions, cost_types(options), not model.device.is_cpu)
 
     def _counts(self, layout: Any, sizes: LayoutSizes, contact_jacobian: Any, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""
@@ -487,11 +511,13 @@ class SapContactSolve:
         counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
         counts |= {"vc": rows, "slack": constraints.count, "dslack": constraints.count}
         counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual", "energy"), sizes.world_count)
-        return counts | {"scratch": sizes.world_count * lanes, "velocity": self.model.joint_dof_count}
+        # lanes of one warp add by shuffles, and one lane has nothing to add
+        sums = 0 if lanes == 1 or (lanes == 32 and not scratch.shared) else sizes.world_count * lanes
+        return counts | {"scratch": sums, "cost_scratch": sums, "velocity": self.model.joint_dof_count}
 
     def solve(self, dt: float, worlds: WorldRange) -> None:
         """Minimize the objective of ``worlds``. What was prepared does not change: a second time gives the same."""
-        worlds.launch(self.kernel, *self.arguments, dt, device=self.model.device)
+        worlds.launch(self.kernel, *(kept.best for kept in self._kept), dt, device=self.model.device)
 
 
 def _options(options: Any, layout: Any) -> Any:

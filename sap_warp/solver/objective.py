@@ -16,10 +16,12 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import barrier, is_native, lane, make_block_sum
-from ..kernels.packed_rows import make_add_rows, make_cholesky, make_multiply
+from ..kernels.packed_rows import make_add_rows, make_multiply, make_solve
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
+from ..kernels.warps import fits_a_warp, make_warp_add_rows
 from .constraint_terms import make_constraint_terms
+from .small_worlds import make_small_worlds
 from .solve_data import make_problem
 from .stiffness import make_stiffness
 from .terms.contact import make_contact_term
@@ -37,7 +39,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     term = make_contact_term(types)
     Projection, project, track = term.Projection, term.project, term.track
     to_vec3 = make_spatial(types).to_vec3
-    multiply, solve = make_multiply(dynamics, types), make_cholesky(linear)
+    multiply, solve = make_multiply(dynamics, types), make_solve(linear)
     columns = make_add_rows(linear, dynamics)
     store_force, add_rows = columns.store_force, columns.add_rows
     stiffness = make_stiffness(dynamics, types, linear)
@@ -48,6 +50,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     rows = make_constraint_terms(dynamics, types, linear, pose)
     row_count, start_rows = rows.row_count, rows.start_rows
     add_impulses, add_stiffness = rows.add_impulses, rows.add_stiffness
+    small = make_small_worlds(dynamics, types, linear, pose)
+    row_velocities, contact_impulse, column_force = small.row_velocities, small.contact_impulse, small.column_force
+    add_rows_in_warp = make_warp_add_rows(linear, dynamics)
 
     @wp.func
     def column_w(p: wp.ref[Problem], e: int) -> vec3:
@@ -125,10 +130,18 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             s.p[e] = Av
             s.A_v_star[e] = s.A_v_star[e] - Av
             e += wp.block_dim()
-        body_velocities(p, s, s.v)
+        is_small = fits_a_warp(p.last - p.first)
+        if is_small:
+            row_velocities(p, s.v, s.vc)
+        else:
+            body_velocities(p, s, s.v)
         row = int(p.row + lane())
         while row < p.row_end:
-            vc = p.contacts.drift[row] + relative_velocity(p, s, row)
+            vc = p.contacts.drift[row]
+            if is_small:
+                vc += s.vc[row]
+            else:
+                vc += relative_velocity(p, s, row)
             s.vc[row] = vc
             s.projection[row] = project_row(p, row, vc)
             row += wp.block_dim()
@@ -138,11 +151,16 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     @wp.func
     def aim_contacts(p: wp.ref[Problem], s: wp.ref[Data]):
         """What the rows need to know of the direction s.dv."""
-        body_velocities(p, s, s.dv)
+        is_small = fits_a_warp(p.last - p.first)
+        if is_small:
+            row_velocities(p, s.dv, s.dvc)
+        else:
+            body_velocities(p, s, s.dv)
         row = int(p.row + lane())
         while row < p.row_end:
-            dvc = relative_velocity(p, s, row)
-            s.dvc[row] = dvc
+            if not is_small:
+                s.dvc[row] = relative_velocity(p, s, row)
+            dvc = s.dvc[row]
             c = track(
                 s.vc[row],
                 dvc,
@@ -154,7 +172,6 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             )
             s.track[row] = c
             row += wp.block_dim()
-        barrier()
 
     @wp.func
     def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
@@ -229,7 +246,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     @wp.func
     def gradient(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
-        accumulate(p, s, False)
+        is_small = fits_a_warp(p.last - p.first)
+        if not is_small:
+            accumulate(p, s, False)
         constrained = row_count(p) > 0
         if constrained:
             add_impulses(p, s)
@@ -240,7 +259,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             j = scalar(0.0)
             if constrained:
                 j = s.impulse[e]
-            if p.contacts.body_active[b] != 0:
+            if is_small:
+                j += contact_impulse(p, s, e)
+            elif p.contacts.body_active[b] != 0:
                 j += wp.dot(column_w(p, e), s.fw[b]) + wp.dot(column_v(p, e), s.fv[b])
             if s.kind[e] != 0:
                 value = evaluate(p.terms, s.kind[e], e, s.v[e], p.h)
@@ -298,10 +319,19 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                 row += 1
 
     @wp.func
-    def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
-        """Fill s.H."""
+    def add_tree_rows(p: wp.ref[Problem], s: wp.ref[Data]):
+        """Set what A has of s.H, with the stiffness of subtrees."""
         count = p.last - p.first
-        coupled = p.contacts.coupled[p.world]
+        Sw = p.motion.Sw
+        Sv = p.motion.Sv
+        if fits_a_warp(count):
+            F = column_force(p, s)
+            H_first = p.contacts.hessian.first
+            H_entry = p.contacts.hessian.entry
+            first = p.layout.rows.first
+            entry = p.layout.rows.entry
+            add_rows_in_warp(s.H, H_first, H_entry, p.motion.A, first, entry, p.first, count, Sw, Sv, F.w, F.u)
+            return
         accumulate(p, s, True)
         e = int(p.first + lane())
         while e < p.last:
@@ -315,6 +345,13 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             else:
                 store_force(s.column_force, p.first, count, e, linear.vec3(), linear.vec3())
                 e += wp.block_dim()
+        barrier()
+        add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
+
+    @wp.func(inline=True)  # a call would need the structs in memory
+    def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
+        """Fill s.H."""
+        coupled = p.contacts.coupled[p.world]
         if coupled != 0:  # left of the subtree
             e = int(p.first + lane())
             while e < p.last:
@@ -324,10 +361,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                     s.H[p.contacts.hessian.entry[e] + i] = lscalar(0.0)
                     i += 1
                 e += wp.block_dim()
-        barrier()
-        Sw = p.motion.Sw
-        Sv = p.motion.Sv
-        add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
+        add_tree_rows(p, s)
         e = int(p.first + lane())
         while e < p.last:
             if s.kind[e] != 0:

@@ -16,8 +16,10 @@ from ..kernels.types import normalize_precision
 CONTACT_WEIGHT_MODES = ("body_inertia", "diag_delassus", "delassus")
 CONTACT_POINT_MODES = ("witness_point", "contact_midpoint")
 POSITION_INTEGRATIONS = ("midpoint", "sap_euler")
-LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root")
+LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root", "loose_root")
 VELOCITY_LIMIT_MODES = ("enforce", "ignore")
+STICTION_MODES = ("velocity", "displacement")
+FLOATING_BODY_POINTS = ("origin", "center_of_mass")
 
 _EPS = {"fp32": 2.0**-23, "fp64": 2.0**-52}
 _EXACT_ROOT_LINE_SEARCH_ITERATIONS = 100
@@ -38,12 +40,21 @@ class SapOptions:
     """Precision of kinematics, A and v*."""
     contact_solve_precision: str = "fp64"
     """Precision of v, gradient, contact terms and cost."""
+    contact_cost_precision: str | None = None
+    """Precision in which costs are summed and compared; None is that of the contact solve. fp64 with a contact solve
+    in fp32 leaves fp64 to the sums, for GPUs on which it is slow."""
     contact_linear_solve_precision: str = "fp32"
     """Precision of the Hessian's factorization and of the Newton direction."""
     sap_contact_weight_precision: str = "fp32"
     """Precision in which w is computed before it is stored for the contact solve."""
     use_f64_boundary_pose: bool = False
     """Prepare contacts with body poses in fp64 rather than fp32."""
+    stiction_mode: str = "velocity"
+    """What friction holds at zero: the slip velocity where the bodies are when the step begins, or the slip over the
+    whole step, to second order in h, so that a body in a turning hand does not creep out of it."""
+    floating_body_point: str = "origin"
+    """Point of a floating root whose path and momentum the step follows: its origin (as Drake does), or its centre of
+    mass, which then moves as forces say however the body turns."""
 
     # Newton iteration.
     line_search_variant: str = "monotone_decay"
@@ -85,6 +96,14 @@ class SapOptions:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; valid choices are {', '.join(choices)}.")
         for name in _PRECISIONS:
             object.__setattr__(self, name, normalize_precision(getattr(self, name), name))
+        if self.contact_cost_precision is not None:
+            value = normalize_precision(self.contact_cost_precision, "contact_cost_precision")
+            object.__setattr__(self, "contact_cost_precision", value)
+            if (value, self.contact_solve_precision) == ("fp32", "fp64"):
+                raise ValueError(
+                    "contact_cost_precision is 'fp32', less than contact_solve_precision 'fp64' of what it sums; "
+                    "leave it out, or set contact_solve_precision to 'fp32' as well."
+                )
         if not isinstance(self.use_f64_boundary_pose, bool):
             raise ValueError(f"use_f64_boundary_pose is {self.use_f64_boundary_pose!r}; valid choices are True, False.")
         for name, (low, high, closed) in _RANGES.items():
@@ -96,6 +115,11 @@ class SapOptions:
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number of at least 1.")
             object.__setattr__(self, name, int(value))
+
+    @property
+    def cost_precision(self) -> str:
+        """Precision of costs in force."""
+        return self.contact_cost_precision or self.contact_solve_precision
 
     @property
     def cost_tolerances(self) -> tuple[float, float]:
@@ -128,6 +152,8 @@ _CHOICES = {
     "position_integration": POSITION_INTEGRATIONS,
     "line_search_variant": LINE_SEARCHES,
     "velocity_limit_mode": VELOCITY_LIMIT_MODES,
+    "stiction_mode": STICTION_MODES,
+    "floating_body_point": FLOATING_BODY_POINTS,
 }
 _PRECISIONS = (
     "free_motion_solve_precision",
@@ -180,7 +206,21 @@ DRAKE = replace(
     contact_point_mode="contact_midpoint",
     position_integration="sap_euler",
 )
-PRESETS = {"approx32": APPROX32, "approx64": APPROX64, "drake": DRAKE}
+ROBOT = replace(
+    APPROX32,
+    contact_weight_mode="diag_delassus",
+    contact_point_mode="contact_midpoint",
+    position_integration="sap_euler",
+    stiction_mode="displacement",
+    floating_body_point="center_of_mass",
+    line_search_variant="loose_root",
+    optimality_rel_tol=1e-4,
+    cost_rel_tol=0.0,
+    contact_sigma=3e-4,
+)
+"""Ours, not the specification's: light links count with the mechanism that carries them, as in Drake, grasped bodies
+stay where they are held, and free bodies keep their momentum, at the cost of approx32."""
+PRESETS = {"approx32": APPROX32, "approx64": APPROX64, "drake": DRAKE, "robot": ROBOT}
 _PRESET_ALIASES = {"approx_32": "approx32", "approx-32": "approx32", "approx_64": "approx64", "approx-64": "approx64"}
 OPTION_NAMES = tuple(field.name for field in fields(SapOptions))
 

@@ -96,13 +96,26 @@ def make_reset_kernel(state: Types):
             heal(d.act, i, d.act_in[i])
 
     @wp.func
-    def reset_joint(d: wp.ref[Data], joint: int, flags: int):
+    def reset_joint(
+        d: wp.ref[Data],
+        joint: int,
+        flags: int,
+        new_q: wp.array(dtype=state.scalar),
+        new_qd: wp.array(dtype=state.scalar),
+    ):
+        """Coordinates of the model, or those that were given, which are in the order of the state."""
         if (flags & RESET_Q) != 0:
             for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
-                d.joint_q[i] = scalar(d.q_in[i])
+                if new_q.shape[0] > 0:
+                    d.joint_q[i] = new_q[i]
+                else:
+                    d.joint_q[i] = scalar(d.q_in[i])
         if (flags & RESET_QD) != 0:
             iv = d.p.joint_qd_start[joint]
-            if d.public_velocity == 0 and is_floating(d.p.joint_type[joint]):
+            if new_qd.shape[0] > 0:
+                for i in range(iv, d.p.joint_qd_start[joint + 1]):
+                    d.joint_qd[i] = new_qd[i]
+            elif d.public_velocity == 0 and is_floating(d.p.joint_type[joint]):
                 r = com_offset(d.p, joint, d.q_in)
                 w, v = public_to_sap_velocity(load3(d.qd_in, iv), load3(d.qd_in, iv + 3), r)
                 for i in range(3):
@@ -127,16 +140,25 @@ def make_reset_kernel(state: Types):
         if (flags & RESET_F) != 0:
             d.body_f[body] = wp.spatial_vectorf()
         world = d.layout.body_world[b]
-        d.status[world] = 0
-        d.iterations[world] = 0
-        d.line_iterations[world] = 0
-        d.residual[world] = wp.float64(0.0)
-        d.contact_count[world] = 0
-        d.truncated[world] = 0
+        before = wp.max(b - 1, 0)
+        if b == 0 or d.layout.body_world[before] != world or d.layout.body_mask[before] != d.layout.body_mask[b]:
+            d.status[world] = 0  # by one of its bodies
+            d.iterations[world] = 0
+            d.line_iterations[world] = 0
+            d.residual[world] = wp.float64(0.0)
+            d.contact_count[world] = 0
+            d.truncated[world] = 0
 
     @solver_kernel
     def reset(
-        data: wp.array(dtype=Data), mask: wp.array(dtype=wp.bool), masked: int, flags: int, bodies: int, joints: int
+        data: wp.array(dtype=Data),
+        mask: wp.array(dtype=wp.bool),
+        masked: int,
+        flags: int,
+        bodies: int,
+        joints: int,
+        new_q: wp.array(dtype=state.scalar),
+        new_qd: wp.array(dtype=state.scalar),
     ):
         i = wp.tid()
         if i < bodies:
@@ -145,7 +167,7 @@ def make_reset_kernel(state: Types):
         if i < joints:
             child = data[0].layout.newton_body[data[0].p.joint_child[i]]
             if is_chosen(data[0].layout.body_mask[child], mask, masked):
-                reset_joint(data[0], i, flags)
+                reset_joint(data[0], i, flags, new_q, new_qd)
                 if data[0].has_inputs != 0:
                     heal_joint(data[0], i)
         if i < data[0].ctrl.shape[0]:
@@ -163,12 +185,23 @@ class SapReset:
         """View the model's initial state."""
         self._solver = solver
         self._no_mask = wp.empty(0, dtype=wp.bool, device=solver.model.device)
+        self._none = {
+            name: wp.empty(0, dtype=types.scalar, device=solver.model.device) for name, types in TYPES.items()
+        }
         self._data = StructCache(solver.model.device)
 
     def reset(
-        self, state: SapState, world_mask: wp.array | None, flags: Any, control: SapControl | None = None
+        self,
+        state: SapState,
+        world_mask: wp.array | None,
+        flags: Any,
+        control: SapControl | None = None,
+        coordinates: tuple[wp.array | None, wp.array | None] = (None, None),
     ) -> None:
-        """See `SolverSAP.reset`."""
+        """See `SolverSAP.reset`; ``coordinates`` are joint_q and joint_qd to take instead of the model's.
+
+        They have the length, dtype and order of those of ``state``. Bodies do not follow them.
+        """
         solver, model = self._solver, self._solver.model
         _check_mask(world_mask, solver.sizes.world_count, model.device)
         bodies, joints = solver.sizes.body_count, model.joint_count
@@ -183,14 +216,15 @@ class SapReset:
                 int(RESET_Q | RESET_QD | RESET_F) if flags is None else check_flags(flags, "newton.StateFlags"),
                 bodies,
                 joints,
+                *(self._none[state.precision] if given is None else given for given in coordinates),
             ],
             device=model.device,
         )
 
     def _ctrl(self, control: SapControl | None) -> wp.array | None:
         """The model's own inputs of MuJoCo's actuators, which a `SapControl` leaves in force."""
-        has_motors = control is not None and self._solver.contact_jacobian.motors.count
-        return self._solver.model.mujoco.ctrl if has_motors else None
+        acts = control is not None and self._solver.has_actuators
+        return self._solver.model.mujoco.ctrl if acts else None
 
     def _argument(self, state: SapState, control: SapControl | None, ctrl: wp.array | None) -> wp.array:
         solver, model = self._solver, self._solver.model

@@ -98,6 +98,7 @@ def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> S
         fv: wp.array(dtype=vec3)
         K: wp.array(dtype=linear.scalar)  # contact stiffness of the subtree, see `stiffness`
         scratch: wp.array(dtype=vec3)  # one entry per lane of each world
+        cost_scratch: wp.array(dtype=wp.vec3d)  # the same for costs, where they are summed in fp64 and all else is not
         # of the world that is solved
         bounded_count: int
         term_count: int  # dofs with any term

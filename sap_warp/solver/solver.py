@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Unpack
 
 import newton
 import numpy as np
@@ -35,11 +35,16 @@ from .contact_forces import ContactForces, SapContactForces
 from .contact_jacobian import SapContactJacobian
 from .dropped_contacts import DroppedContacts
 from .free_motion import SapFreeMotion
+from .joint_forces import JointForces, SapJointForces
+from .keywords import SolverOptions
 from .layout import build_layout
+from .lengths import SapLengths
 from .links import Links, joint_parameters
 from .newton import SapContactSolve
 from .options import SapOptions, expand_options
+from .parent_force import ParentForce
 from .reset import SapReset, make_reset_kernel
+from .stability import forget_energy
 from .state_io import SapBoundary
 from .status import SolveStatus
 from .step import Steps, split_worlds
@@ -63,7 +68,13 @@ class SolverSAP(SolverBase):
             solver.step(state_0, state_1, control, contacts, dt)
     """
 
-    SUPPORTED_OBSERVABLES = frozenset({SolverBase.ObservableKind.CONTACT_F, SolverBase.ObservableKind.BODY_QDD})
+    SUPPORTED_OBSERVABLES = frozenset(
+        {
+            SolverBase.ObservableKind.CONTACT_F,
+            SolverBase.ObservableKind.BODY_QDD,
+            SolverBase.ObservableKind.BODY_PARENT_F,
+        }
+    )
     supports_collision_pipeline = True
 
     def __init__(
@@ -76,13 +87,13 @@ class SolverSAP(SolverBase):
         collision_pipeline: Any = None,
         collision_frequency: Any = None,
         collision_frequency_type: Any = None,
-        **options: Any,
+        **options: Unpack[SolverOptions],
     ):
         """Prepare all buffers; a step allocates nothing.
 
         Args:
             model: What to simulate.
-            contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``.
+            contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``, or ``"robot"``, which is ours.
             block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
                 ``wp.config.enable_cpu_blocks``; on CUDA 32, or 64 if a world has more than 64 dofs.
             strict_capacity: Raise `ContactCapacityError` when a statistic is read after steps that dropped contacts,
@@ -124,10 +135,12 @@ class SolverSAP(SolverBase):
         self.layout, self.sizes = build_layout(self.model)
         bytes_each = self.sizes.world_count * WORLD_PLACE
         check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
-        self.constraints = SapConstraints(model, self.layout, self.sizes, options)
+        self.lengths = SapLengths(model, self.layout, self.sizes, options)
+        """Tendons and actuators that are not drives of joints."""
+        self.constraints = SapConstraints(model, self.layout, self.sizes, options, self.lengths)
         shared = (model, self.layout, self.sizes)
         parameters = joint_parameters(self.model)
-        self.links = Links(*shared)
+        self.links = Links(*shared, options)
         self.free_motion = SapFreeMotion(*shared, self.links, options)
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
         self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints, lanes)
@@ -138,16 +151,25 @@ class SolverSAP(SolverBase):
         rows = self.contact_jacobian
         self.outcome = found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
         """What is known of each world's last step, on the device; zero after a reset."""
+        motion, result = self.free_motion.data, self.contact_solve.data
+        self.memory = {"q": self.boundary.joint_q, "velocity": result.velocity, "energy": result.energy}
+        """What the next step compares its state with, to judge the energy of a world (`stability`)."""
+        self.memory |= {"watched": motion.watched, "moment": motion.moment, "fall": motion.fall}
+        if self.lengths.actuation.has_dynamics:
+            self.memory["activation"] = self.lengths.actuation.act
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
         self.ranges = split_worlds(self.sizes, lanes, self.model.device)
         """The worlds that a step takes at a time."""
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
         self._contact_forces = SapContactForces(model, self.contact_solve)
+        self._joint_forces = SapJointForces(self)
+        self._parent_force = ParentForce(self)
         self.dropped = DroppedContacts(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
         """Contacts that found no place since the last report."""
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
+        self.lengths.measure(self)
 
     @launches
     def step(
@@ -169,7 +191,7 @@ class SolverSAP(SolverBase):
             contacts: What the collision pipeline found at ``state_in``; None is no contact, or leaves it to the
                 solver's own pipeline.
             dt: Time step.
-            observables: Arrays from `observables()`; CONTACT_F and BODY_QDD are offered.
+            observables: Arrays from `observables()`; CONTACT_F, BODY_QDD and BODY_PARENT_F are offered.
 
         Raises:
             ValueError: ``dt`` is not a positive finite number, or an array has the wrong size or device.
@@ -193,6 +215,23 @@ class SolverSAP(SolverBase):
         self.remember(found, dt)
         if observables is not None and observables.contact_f is not None:
             wp.copy(observables.contact_f, self.contact_forces().spatial_force)
+        if observables is not None and observables.body_parent_f is not None:
+            self.parent_forces(observables.body_parent_f)
+
+    @launches
+    def parent_forces(self, out: wp.array) -> None:
+        """Write the wrench that each body got through its joint in the last step to ``out``: Newton's BODY_PARENT_F.
+
+        Raises:
+            ValueError: Constraints tie bodies together: which part of a wrench goes through them is not known.
+            RuntimeError: There was no step yet.
+        """
+        if self.constraints.count:
+            raise ValueError("BODY_PARENT_F is not offered for models with loop closures, welds or couplings.")
+        if not self._last_dt:
+            raise RuntimeError("parent_forces() needs a step; call step() first.")
+        contact = None if self._last_contacts is None else self.contact_forces().body_wrench
+        self._parent_force.compute(out, contact, self._last_dt, self.all_worlds)
 
     def kernels(self, state: SapState) -> list[Any]:
         """What a step of ``state`` launches, the heaviest first: for those who compile in advance."""
@@ -270,6 +309,20 @@ class SolverSAP(SolverBase):
             raise RuntimeError("contact_forces() needs a step that was given contacts; call step() with them first.")
         return self._contact_forces.compute(self._last_contacts, self._last_dt, self.all_worlds)
 
+    @launches
+    def joint_forces(self, control: SapControl | newton.Control | None = None) -> JointForces:
+        """What acted on each degree of freedom in the last step, computed now: drive, actuator, limit, friction, ...
+
+        The arrays are overwritten by the next call. ``control`` is what the last step was given.
+
+        Raises:
+            RuntimeError: There was no step yet.
+        """
+        if not self._last_dt:
+            raise RuntimeError("joint_forces() needs a step; call step() first.")
+        inputs = (self._control(control), self._ctrl(control))
+        return self._joint_forces.compute(*inputs, self._last_dt, self.all_worlds)
+
     def observables(self, kinds: Any, *, contacts: Any = None, requires_grad: bool | None = None) -> Any:
         """Arrays that `step` fills, as Newton defines them; ``contacts`` are a pipeline's of ours or of Newton."""
         return super().observables(kinds, contacts=self._contacts(contacts), requires_grad=requires_grad)
@@ -309,9 +362,32 @@ class SolverSAP(SolverBase):
         """
         inputs = None if control is None else self._control(control)
         self._reset.reset(self._state(state, "state"), world_mask, flags, inputs)
+        self.lengths.actuation.reset(world_mask)
         if world_mask is None:
             self.boundary.time.zero_()
             self.boundary.frame.zero_()
+
+    @launches
+    def reset_to(
+        self,
+        state: SapState,
+        control: SapControl,
+        world_mask: wp.array,
+        joint_q: wp.array | None = None,
+        joint_qd: wp.array | None = None,
+    ) -> None:
+        """Reset worlds to coordinates, with their bodies; can be captured, and is the same for other masks then.
+
+        Args:
+            state: State to change.
+            control: As for `reset`.
+            world_mask: Boolean array of shape (world_count,).
+            joint_q: Positions, of the length, dtype and order of the state's; None is the model's.
+            joint_qd: Velocities, likewise. If neither is given, bodies get the model's poses, too.
+        """
+        self._reset.reset(state, world_mask, None, control, (joint_q, joint_qd))
+        if joint_q is not None or joint_qd is not None:
+            self.boundary.place(state, control, self.all_worlds, world_mask)
 
     @launches
     def notify_model_changed(self, flags: newton.ModelFlags | int) -> None:
@@ -337,10 +413,25 @@ class SolverSAP(SolverBase):
         parameters = joint_parameters(self.model)
         self.free_motion.data.watched.zero_()
         self.links.refresh()
+        self.free_motion.compensation.refresh()
         self.boundary.refresh(parameters)
         self.contact_jacobian.refresh(parameters)
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
+        self.lengths.measure(self)
+
+    @launches
+    def refresh_masses(self, mask: wp.array) -> None:
+        """Take over masses, centres of mass and inertias that changed in the worlds of ``mask``; on the device.
+
+        As `notify_model_changed` does, but captured graphs stay valid. Bodies must keep a mass, or stay without one.
+
+        Args:
+            mask: Booleans of shape (worlds,).
+        """
+        self.links.refresh(mask)
+        self.contact_jacobian.refresh_masses(mask)
+        wp.launch(forget_energy, dim=len(mask), inputs=[mask, self.free_motion.data.watched], device=self.model.device)
 
     @classmethod
     def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:
@@ -437,13 +528,21 @@ class SolverSAP(SolverBase):
 
     def _ctrl(self, control: Any) -> Any:
         """MuJoCo's control inputs of a Newton control, if the model has actuators that read them."""
-        motors = self.contact_jacobian.motors
-        if not motors.count or not isinstance(control, newton.Control):
+        if not self.has_actuators or not isinstance(control, newton.Control):
             return None
         ctrl = control.mujoco.ctrl
         count = self.model.mujoco.ctrl.shape[0]
         check_array("control", "mujoco.ctrl", ctrl, (wp.float32,), count, self.model.device)
         return ctrl
+
+    @property
+    def has_actuators(self) -> bool:
+        """Whether the model has actuators that read ``mujoco.ctrl``."""
+        return bool(self.contact_jacobian.motors.count or self.lengths.actuation.total)
+
+    def checked(self, state: Any) -> SapState:
+        """A state as the stages take it."""
+        return self._state(state, "state")
 
     def _contacts(self, contacts: Any) -> Any:
         if isinstance(contacts, SapContacts):

@@ -9,7 +9,8 @@ with W_g the work of gravity, is that error and nothing else: contacts, drives, 
 work of the impulses that were found. Its sum, less the share that vanishes with kinetic energy, is the excess. A world
 whose kinetic energy is mostly excess, and that moves, is unstable: what it does is not physics. It goes on.
 
-Not judged: the first two steps of a state that was set, steps under external wrenches, worlds with kinematic bodies.
+Not judged: the first two steps of a state that was set, steps under external wrenches, worlds with kinematic
+bodies or gravity compensation.
 """
 
 import functools
@@ -28,6 +29,13 @@ SLOW = 0.5
 """Below this speed, as root mean square over the mass [m/s], round-off may be most of what moves."""
 STILL = 0.05
 """A world whose speeds add up to less is not watched [m/s and rad/s]: at rest this costs nothing."""
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def forget_energy(mask: wp.array[wp.bool], watched_out: wp.array[wp.int32]) -> None:
+    """Begin to watch the chosen worlds anew: something changed that a comparison with the last step would not know."""
+    if mask[wp.tid()]:
+        watched_out[wp.tid()] = 0
 
 
 @functools.cache

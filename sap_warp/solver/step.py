@@ -44,7 +44,9 @@ class Steps:
         solver.free_motion.compute(solver.boundary, dt, worlds)  # A, impulse of free motion
         solver.contact_jacobian.compute(solver.boundary, self._control, dt, worlds, self._ctrl)  # rows, weights
         solver.constraints.compute(solver.boundary, solver.free_motion, dt, worlds)  # couplings, welds, loops
+        solver.lengths.compute(solver.boundary, solver.free_motion, self._ctrl, dt, worlds)  # tendons, actuators
         solver.contact_solve.solve(dt, worlds)  # v = argmin l(v)
+        solver.lengths.advance(solver.free_motion, self._ctrl, dt, worlds)
 
     def proceed(self, state: SapState, worlds: WorldRange) -> None:
         """Continue: finish a step and begin the next one; of ``state`` only the poses change."""

@@ -12,7 +12,7 @@ from ..model_values import value_problems
 from ..notes import name_some as _named
 from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
-from .motors import motor_problems
+from .length_sources import length_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
 from .topology import kinematic_bodies, movable_bodies, tree_joints
 
@@ -213,13 +213,8 @@ def _mujoco_problems(model: newton.Model) -> list[str]:
         return np.zeros(0) if array is None else array.numpy()
 
     problems = []
-    if count := int(model.custom_frequency_counts.get("mujoco:tendon", 0)):
-        problems.append(f"MuJoCo tendons: {_named(list(attributes.tendon_label), np.arange(count))}")
-    for what, hits in motor_problems(model):
-        problems.append(f"{what}: {_named(list(attributes.actuator_label), hits)}")
-    compensated = np.flatnonzero(values("gravcomp"))
-    if len(compensated):
-        problems.append(f"MuJoCo gravity compensation (gravcomp): {_named(model.body_label, compensated)}")
+    for what, kind, hits in length_problems(model):
+        problems.append(f"{what}: {_named(list(getattr(attributes, f'{kind}_label')), hits)}")
     for name in ("density", "viscosity"):
         if values(name).any():
             problems.append(f"MuJoCo's medium ({name} is not zero)")

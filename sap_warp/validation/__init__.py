@@ -10,7 +10,7 @@ import importlib
 
 from .result import REGISTRY, Case, Outcome, Row
 
-FAMILIES = ("drake_cases", "closed_forms", "structure", "qualities", "grasp", "convergence", "presets")
+FAMILIES = ("drake_cases", "closed_forms", "structure", "qualities", "grasp", "shake", "convergence", "presets")
 """Modules that register cases, in the order of the report."""
 
 

@@ -1,9 +1,6 @@
 """Packed rows: native code of one lane and the code of many against NumPy; builds for other machines and for CUDA."""
 
 import platform
-import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -15,14 +12,7 @@ from sap_warp.kernels.launch import solver_kernel
 from sap_warp.kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply
 from sap_warp.kernels.types import FP32, FP64
 from sap_warp.native import compiler_flags
-from sap_warp.solver.contact_binning import make_bin_kernel
-from sap_warp.solver.contact_jacobian import make_contact_kernel
-from sap_warp.solver.contact_weight import make_mobility
-from sap_warp.solver.free_motion import make_free_motion_kernel
 from sap_warp.solver.layout import build_layout
-from sap_warp.solver.links import make_pack_kernel
-from sap_warp.solver.newton import make_solve_kernel
-from sap_warp.solver.state_io import make_boundary_kernel
 from tests.support.oracle import fill_newton_contacts, random_contacts, random_controls, random_model, random_state
 
 ARCHITECTURES = (90,)
@@ -320,50 +310,3 @@ def test_solver_gives_the_same_step_with_1_4_and_32_lanes(cpu_blocks):
         for name, values in results[1][1].items():
             scale = np.abs(values).max()
             np.testing.assert_allclose(results[block_dim][1][name], values, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
-
-
-def modules():
-    """Every module of a step: the default preset, and all-fp64 for the other presets."""
-    return {
-        "boundary, fp32 state": make_boundary_kernel(FP32, FP32, FP32),
-        "boundary, fp64 state": make_boundary_kernel(FP64, FP64, FP64),
-        "pack links": make_pack_kernel(FP64),
-        "pack mobility": make_mobility(FP64).pack_mobility,
-        "free motion, fp32": make_free_motion_kernel(FP32, FP32),
-        "free motion, fp64": make_free_motion_kernel(FP64, FP64),
-        "bin contacts": make_bin_kernel(FP32),
-        "contact data, approx32": make_contact_kernel(FP32, FP32, FP32, FP32, FP64),
-        "contact data, fp64": make_contact_kernel(FP64, FP64, FP64, FP64, FP64),
-        "solve, approx32": make_solve_kernel(FP32, FP64, FP32, FP32),
-        "solve, fp64": make_solve_kernel(FP64, FP64, FP64, FP64),
-    }
-
-
-@pytest.mark.slow
-def test_every_module_compiles_for_cuda(tmp_path, record_property):
-    """NVRTC builds all modules for one architecture; the summary has registers and spills where ptxas is at hand."""
-    for name, kernel in modules().items():
-        folder = tmp_path / re.sub(r"\W+", "_", name)
-        files = wp.compile_aot_module(kernel.module, arch=list(ARCHITECTURES), module_dir=folder, use_ptx=True)
-        ptx = [f for f in files if f.suffix == ".ptx"]
-        assert len(ptx) == len(ARCHITECTURES), f"{name}: {files}"
-        for file in ptx:
-            assert ".visible .entry" in file.read_text(errors="ignore")
-        record_property(name, register_use(ptx[0], ARCHITECTURES[0]))
-
-
-def register_use(file, arch):
-    """Registers and spills of one build, if there is a ptxas to tell."""
-    ptxas = shutil.which("ptxas")
-    if ptxas is None:
-        return "built; no ptxas to report registers"
-    # An older ptxas refuses a newer version line, though it knows the instructions.
-    text = re.sub(r"^\.version \S+", ".version 8.7", file.read_text(errors="ignore").replace("\0", ""), flags=re.M)
-    source = file.with_suffix(".check.ptx")
-    source.write_text(text)
-    command = [ptxas, "-v", "-O1", f"-arch=sm_{arch}", "-o", "/dev/null", source]
-    report = subprocess.run(command, capture_output=True, text=True).stderr
-    used, spilled = (re.findall(p, report) for p in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
-    if not used:
-        return "built; this ptxas does not read it"
-    return f"sm_{arch} {max(map(int, used))} registers, {max(map(int, spilled))} bytes spilled"

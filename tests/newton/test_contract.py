@@ -276,9 +276,9 @@ def test_frame_transform_sensor_reads_our_states():
 
 
 def test_unsupported_observables_are_refused():
-    """Parent wrenches are not offered, and say so."""
-    with pytest.raises(ValueError, match="body_parent_f"):
-        SolverSAP(box_with_site()).observables({"body_parent_f"})
+    """What is not offered is named."""
+    with pytest.raises(ValueError, match="body_temperature"):
+        SolverSAP(box_with_site()).observables({"body_temperature"})
 
 
 # --- the solver's own collision pipeline ------------------------------------------------------------------------------

@@ -166,6 +166,17 @@ def test_contact_solve_precision_is_that_of_the_objective(boxes, reference):
 
 
 @pytest.mark.slow
+def test_cost_precision_is_that_of_the_sums(boxes, reference):
+    """All else in fp32, fp64 sums lead the exact search to other steps, and not farther from the fp64 solution."""
+    options = {"contact_preset_variant": "approx32", "contact_solve_precision": "fp32"}
+    plain = Step(*boxes, **options, line_search_variant="exact_root")
+    other = Step(*boxes, **options, line_search_variant="exact_root", contact_cost_precision="fp64")
+    assert other.solver.contact_solve.data.v.dtype is wp.float32
+    distances = [np.abs(each.v - reference.v).max() for each in (plain, other)]
+    assert np.any(other.v != plain.v) and 0.0 < distances[1] < max(2.0 * distances[0], 2e-2)
+
+
+@pytest.mark.slow
 def test_linear_solve_precision_is_that_of_the_factorization(boxes, reference):
     """An fp32 Newton direction still reaches the fp64 minimizer, since the gradient stays fp64."""
     other = Step(*boxes, contact_preset_variant="approx64", contact_linear_solve_precision="fp32")
@@ -194,13 +205,13 @@ def test_boundary_pose_precision_rounds_gaps_and_points(boxes, reference):
 
 
 def test_line_searches_take_different_ways_to_the_same_velocity():
-    """The three variants evaluate the objective at different steps."""
+    """The variants evaluate the objective at different steps."""
     trials, velocities = [], []
     for search in LINE_SEARCHES:
         case = Case(3, contacts=8, line_search_variant=search, optimality_rel_tol=1e-8).step()
         trials.append(case.solver.last_line_search_iterations)
         velocities.append(case.solver.contact_solve.velocity.numpy())
-    assert len(set(trials)) == 3
+    assert len(set(trials)) == len(LINE_SEARCHES)
     for velocity in velocities[1:]:
         np.testing.assert_allclose(velocity, velocities[0], atol=1e-5 * np.abs(velocities[0]).max())
 
@@ -277,4 +288,4 @@ def test_stages_can_be_run_alone(boxes, reference):
 
 def test_all_presets_are_covered():
     """A new preset must be added to this file."""
-    assert set(PRESETS) == {"approx32", "approx64", "drake"}
+    assert set(PRESETS) == {"approx32", "approx64", "drake", "robot"}  # the last in tests/physics/test_preset_robot.py

@@ -54,8 +54,10 @@ CHOICES = {
     "contact_weight_mode": ("body_inertia", "diag_delassus", "delassus"),
     "contact_point_mode": ("witness_point", "contact_midpoint"),
     "position_integration": ("midpoint", "sap_euler"),
-    "line_search_variant": ("monotone_decay", "armijo_decay", "exact_root"),
+    "line_search_variant": ("monotone_decay", "armijo_decay", "exact_root", "loose_root"),
     "velocity_limit_mode": ("enforce", "ignore"),
+    "stiction_mode": ("velocity", "displacement"),
+    "floating_body_point": ("origin", "center_of_mass"),
 }
 PRECISIONS = (
     "free_motion_solve_precision",
@@ -63,6 +65,7 @@ PRECISIONS = (
     "contact_linear_solve_precision",
     "sap_contact_weight_precision",
 )
+OPTIONAL_PRECISION = "contact_cost_precision"
 NON_NEGATIVE = ("optimality_abs_tol", "optimality_rel_tol", "contact_beta", "contact_tau_d", "fallback_mu")
 OPTIONAL_NON_NEGATIVE = ("cost_abs_tol", "cost_rel_tol", "line_search_relative_slop")
 POSITIVE = ("contact_sigma", "fallback_stiffness")
@@ -73,7 +76,7 @@ COUNTS = ("max_iterations", "line_search_max_iterations", "max_rigid_contact")
 def test_every_option_is_covered_here():
     """A new option needs a line in one of the lists above."""
     covered = [*CHOICES, *PRECISIONS, *NON_NEGATIVE, *OPTIONAL_NON_NEGATIVE, *POSITIVE, *FRACTIONS, *COUNTS]
-    assert sorted([*covered, "use_f64_boundary_pose"]) == sorted(OPTION_NAMES)
+    assert sorted([*covered, OPTIONAL_PRECISION, "use_f64_boundary_pose"]) == sorted(OPTION_NAMES)
     assert set(OPTION_NAMES) == {f.name for f in fields(SapOptions)}
 
 
@@ -274,6 +277,19 @@ def test_slop_follows_the_contact_solve_precision(precision, linear):
     assert options.line_search_slop == 1000.0 * float(np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+def test_costs_are_summed_in_the_precision_of_the_contact_solve(precision):
+    """Unless fp64 is asked for where the rest is fp32; less than that of what is summed is refused."""
+    options = expand_options(contact_solve_precision=precision)
+    assert options.contact_cost_precision is None and options.cost_precision == precision
+    assert expand_options(contact_solve_precision=precision, contact_cost_precision="f64").cost_precision == "fp64"
+    if precision == "fp64":
+        with pytest.raises(ValueError, match="contact_cost_precision is 'fp32', less than"):
+            expand_options(contact_cost_precision="fp32")
+    with pytest.raises(ValueError, match="contact_cost_precision is 'double'"):
+        expand_options(contact_cost_precision="double")
+
+
 @pytest.mark.parametrize("slop", [0.0, 1e-5])
 def test_explicit_slop_wins(slop):
     """A slop of zero is a slop."""
@@ -287,3 +303,17 @@ def test_options_are_frozen():
         options.contact_tau_d = 0.5
     assert options == expand_options("drake") and hash(options) == hash(expand_options("drake"))
     assert options != expand_options("drake", contact_tau_d=0.5)
+
+
+def test_keywords_for_editors_are_those_of_the_solver():
+    """What editors complete and type checkers accept is what solver and simulation take, with the same choices."""
+    from typing import Literal, get_args, get_origin, get_type_hints
+
+    from sap_warp.solver import keywords, options
+
+    hints = get_type_hints(keywords.SolverOptions)
+    assert tuple(hints) == options.OPTION_NAMES
+    choices = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
+    assert choices == options._CHOICES | dict.fromkeys(options._PRECISIONS, ("fp32", "fp64"))
+    further = set(get_type_hints(keywords.SimulationOptions)) - set(hints)
+    assert further == {"contact_preset_variant", "block_dim", "strict_capacity", "rigid_contact_max"}

@@ -217,9 +217,20 @@ def mjcf_joint_equality(builder):
     builder.add_mjcf(MJCF.format('<equality><joint joint1="jl" joint2="jr"/></equality>'))
 
 
-@refused("MuJoCo tendons")
-def mjcf_tendon(builder):
-    builder.add_mjcf(MJCF.format('<tendon><fixed name="t" stiffness="9"><joint joint="jl" coef="1"/></fixed></tendon>'))
+@refused("joints without scalar coordinates", "'t'")
+def mjcf_tendon_over_a_ball_joint(builder):
+    text = MJCF.format('<tendon><fixed name="t" stiffness="9"><joint joint="jl" coef="1"/></fixed></tendon>')
+    ball = '<joint name="jl" type="ball"/>'
+    mujoco_attributes(builder, text.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', ball))
+
+
+@refused("other geoms than spheres and cylinders", "'t'")
+def mjcf_tendon_around_a_box(builder):
+    path = '<site site="sl"/><geom geom="box"/><site site="sr"/>'
+    text = MJCF.format(f'<tendon><spatial name="t">{path}</spatial></tendon>')
+    text = text.replace('<geom size="0.1"/></body>', '<geom size="0.1"/><site name="sl"/></body>', 1)
+    box = '<geom name="box" type="box" size="0.1 0.1 0.1"/><site name="sr"/></body>\n</worldbody>'
+    mujoco_attributes(builder, text.replace("</body>\n</worldbody>", box))
 
 
 def mujoco_attributes(builder, text):
@@ -227,27 +238,23 @@ def mujoco_attributes(builder, text):
     builder.add_mjcf(text)
 
 
-@refused("with dynamics", "'push'")
-def mjcf_filtered_motor(builder):
-    actuator = '<general name="push" joint="jl" dyntype="filter" dynprm="0.1"/>'
+@refused("gains or dynamics of a user", "'push'")
+def mjcf_users_motor(builder):
+    actuator = '<general name="push" joint="jl" dyntype="user" dynprm="0.1"/>'
     mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
 
 
-@refused("several MuJoCo actuators", "'shove'")
-def mjcf_two_motors(builder):
-    actuators = '<motor name="push" joint="jl"/><motor name="shove" joint="jl"/>'
-    mujoco_attributes(builder, MJCF.format(f"<actuator>{actuators}</actuator>"))
-
-
-@refused("single joint dof", "'push'")
-def mjcf_free_motor(builder):
+@refused("ball joints", "'push'")
+def mjcf_ball_motor(builder):
     text = MJCF.format('<actuator><motor name="push" joint="jl" gear="0 0 1 0 0 0"/></actuator>')
-    mujoco_attributes(builder, text.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', '<freejoint name="jl"/>'))
+    ball = '<joint name="jl" type="ball"/>'
+    mujoco_attributes(builder, text.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', ball))
 
 
-@refused("gravcomp", "left")
-def mjcf_weightless(builder):
-    mujoco_attributes(builder, MJCF.format("").replace('name="left"', 'name="left" gravcomp="1"'))
+@refused("muscles without a lengthrange", "'push'")
+def mjcf_muscle(builder):
+    actuator = '<general name="push" joint="jl" dyntype="muscle" gaintype="muscle" biastype="muscle"/>'
+    mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
 
 
 @refused("density")

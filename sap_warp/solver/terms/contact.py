@@ -51,6 +51,8 @@ class ContactLaw:
     fallback_mu: wp.float64
     fallback_stiffness: wp.float64
     enforce_speed: int
+    follows: int  # 1 if friction holds the slip of the whole step at zero
+    follow_share: wp.float64  # see `contact_rows`: share of h, by the way positions are integrated
 
 
 def contact_law(options: Any) -> Any:
@@ -64,6 +66,8 @@ def contact_law(options: Any) -> Any:
     law.fallback_mu = options.fallback_mu
     law.fallback_stiffness = options.fallback_stiffness
     law.enforce_speed = int(options.velocity_limit_mode == "enforce")
+    law.follows = int(options.stiction_mode == "displacement")
+    law.follow_share = 0.5 if options.position_integration == "sap_euler" else 1.0
     return law
 
 

@@ -309,12 +309,15 @@ class DenseWorld:
 
     # --- bilateral rows -----------------------------------------------------------------------------------------------
 
-    def _add_bilateral(self, name, row, violation):
-        """Near-rigid equation whose rate is row @ (all velocities); half of the violation is gone after a step."""
+    def _add_bilateral(self, name, row, violation, most=5.0):
+        """Near-rigid equation whose rate is row @ (all velocities); half of the violation is gone after a step.
+
+        ``most`` is the largest rate of correction [m/s or rad/s].
+        """
         given, row = row @ self.v0_given, row[self.free]
         w = np.sum(row**2 / np.diag(self.A))
         if w > 1e-20:
-            args = (-violation / (2.0 * self.h) - given, NEAR_RIGID * w)
+            args = (np.clip(-violation / (2.0 * self.h), -most, most) - given, NEAR_RIGID * w)
             self._add(name, row, lambda v: terms.bilateral(v, *args))
 
     def _add_loops(self):
@@ -327,8 +330,9 @@ class DenseWorld:
         for k in range(tree.n):
             config = tree.configuration(self.joint_q, np.eye(tree.n)[k], 1j * eps)
             columns.append(tree.loop_violations(tree.poses(config)).imag / eps)
-        for row, violation in zip(np.array(columns).T, tree.loop_violations(self.poses).real, strict=True):
-            self._add_bilateral("loop", row, violation)
+        violations = tree.loop_violations(self.poses).real
+        for row, violation, most in zip(np.array(columns).T, violations, tree.loop_rates(), strict=True):
+            self._add_bilateral("loop", row, violation, most)
 
     def _add_mimics(self):
         """q of a follower = c0 + c1 q of its leader, for every dof."""

@@ -337,6 +337,17 @@ class Tree:
                 out.append(angular[0] @ R @ angular[1] - angular[0] @ angular[1])
         return np.array(out)
 
+    def loop_rates(self):
+        """Most rate that each of them is corrected with: 1 m/s along, 5 rad/s around axes."""
+        most = []
+        for joint in self.loops:
+            if joint.type == FREE:
+                continue
+            axes = joint.axes if joint.type in (PRISMATIC, REVOLUTE, D6) else np.zeros((0, 3))
+            linear, turns = axes[: joint.linear_count], 3 if joint.type == BALL else len(axes) - joint.linear_count
+            most += [1.0] * sum(not linear[:, k].any() for k in range(3)) + [5.0] * {0: 3, 1: 2, 2: 1, 3: 0}[turns]
+        return most
+
 
 def rotation_vector_from_matrix(R):
     """Rotation vector of a rotation by less than pi; analytic in R."""

@@ -1,0 +1,253 @@
+"""What one warp does with worlds of at most 32 dofs: lane i has dof i, and what lanes tell each other goes by shuffles.
+
+A matrix in packed rows (`packed_rows`) is read into registers, all of row i by lane i. That is dense work on a sparse
+matrix, and yet a quarter of the instructions: no addresses, no levels and no barriers. Blocks of other sizes, larger
+worlds and the CPU have none of it (`fits_a_warp`).
+"""
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+import warp as wp
+
+from .lanes import ONE_WARP
+from .types import Types
+
+LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
+"""A larger pivot is as good as infinite."""
+
+CHUNK = 8
+"""Columns of the factorization that are skipped together where a row has nothing in them."""
+
+
+@wp.func_native(f"{ONE_WARP}    return count <= 32;\n#else\n    return false;\n#endif\n")
+def fits_a_warp(count: int) -> bool:
+    """Whether a block of one warp has a lane for each of ``count`` dofs; only then the others of this module work."""
+    ...
+
+
+@wp.func_native(f"{ONE_WARP}    return __any_sync(0xffffffffu, value);\n#else\n    return value;\n#endif\n")
+def any_lane(value: bool) -> bool:
+    """Whether ``value`` holds on any lane; all lanes ask."""
+    ...
+
+
+# tell_float(value, k), tell_double(value, k): the value of lane k. Written out, since the intrinsic moves a number to
+# integer registers and back, a double by four instructions.
+_TELL = """
+    const auto tell_float = [](float value, int k) {
+        float told;
+        asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=f"(told) : "f"(value), "r"(k));
+        return told;
+    };
+    const auto tell_double = [](double value, int k) {
+        double told;
+        asm volatile(
+            "{ .reg .b32 low, high; mov.b64 {low, high}, %1; shfl.sync.idx.b32 low, low, %2, 31, -1;"
+            " shfl.sync.idx.b32 high, high, %2, 31, -1; mov.b64 %0, {low, high}; }"
+            : "=d"(told) : "d"(value), "r"(k));
+        return told;
+    };
+    const auto tell_int = [](int value, int k) { return __shfl_sync(0xffffffffu, value, k); };
+    (void)tell_float, (void)tell_double, (void)tell_int;
+"""
+_TOLD = {wp.float32: "tell_float", wp.float64: "tell_double", int: "tell_int"}
+
+
+@functools.cache
+def make_from_lane(dtype: Any) -> Any:
+    """``from_lane(value, source) -> dtype``: the value of another lane; all lanes ask, each for the one it likes."""
+    parts = [f"got[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["got"]
+    tell = _TOLD[getattr(dtype, "_wp_scalar_type_", dtype)]
+    ask = " ".join(f"{part} = {tell}({part}, source);" for part in parts)
+
+    @wp.func_native(f"auto got = value;\n{ONE_WARP}{_TELL}{ask}\n#endif\nreturn got;")
+    def from_lane(value: dtype, source: int) -> dtype: ...
+
+    return from_lane
+
+
+# Row i of a symmetric matrix, all 32 columns: left of the diagonal from packed row i, right of it from the other rows.
+_READ_ROW = """
+    const int i = threadIdx.x;
+    const bool is_dof = i < count;
+    const int low = is_dof ? first.data[start + i] - start : 0;
+    const int row = is_dof ? entry.data[start + i] - low : 0;
+    MATRIX a[32];
+    #pragma unroll
+    for (int k = 0; k < 32; ++k) {
+        a[k] = 0;
+        if (k < count) {
+            const int other_low = __shfl_sync(0xffffffffu, low, k);
+            const int other_row = __shfl_sync(0xffffffffu, row, k);
+            const bool is_left = k <= i;
+            if (is_dof && (is_left ? k >= low : i >= other_low)) a[k] = matrix.data[is_left ? row + k : other_row + i];
+        }
+    }
+"""
+
+# L D L^T from the first column on. Where column j is done, lane j keeps d_j times its row of L^T.
+_SOLVE = """
+    MATRIX b = is_dof ? x.data[start + i] : (MATRIX)(0), inverse = 0;
+    bool is_bad = false;
+    #pragma unroll
+    for (int j = 0; j < 32; ++j) {
+        if (j < count) {
+            const MATRIX pivot = tell_MATRIX(a[j], j);
+            is_bad |= !(pivot > 0) || pivot > (MATRIX)(LARGEST);
+            const MATRIX share = 1 / pivot;
+            const MATRIX minus = i > j ? -a[j] * share : (MATRIX)(0);
+            inverse = i == j ? share : inverse;
+            b = fma(minus, tell_MATRIX(b, j), b);
+            const unsigned used = __ballot_sync(0xffffffffu, minus != 0);
+            #pragma unroll
+            for (int from = j + 1 - (j + 1) % CHUNK; from < 32; from += CHUNK) {
+                if (used >> from & ((1u << CHUNK) - 1)) {
+                    #pragma unroll
+                    for (int k = from; k < from + CHUNK; ++k)
+                        if (k > j) a[k] = fma(minus, tell_MATRIX(a[j], k), a[k]);
+                }
+            }
+        }
+    }
+    if (is_bad) return 0;  // of all lanes alike
+    #pragma unroll
+    for (int k = 31; k > 0; --k) {
+        if (k < count) {
+            const MATRIX solved = tell_MATRIX(b * inverse, k);
+            b = fma(i < k ? -a[k] : (MATRIX)(0), solved, b);
+        }
+    }
+    if (is_dof) x.data[start + i] = b * inverse;
+    return 1;
+"""
+
+_MULTIPLY = """
+    const VECTOR own = is_dof ? x.data[start + i] : (VECTOR)(0);
+    VECTOR sum = 0;
+    #pragma unroll
+    for (int k = 0; k < 32; ++k)
+        if (k < count) sum = fma((VECTOR)(a[k]), tell_VECTOR(own, k), sum);
+    if (is_dof) y.data[start + i] = sum;
+"""
+
+_ADD_ROWS = """
+    const int i = threadIdx.x, e = start + i;
+    const bool is_dof = i < count;
+    const int low = is_dof ? rows_first.data[e] - start : 32;
+    const int from = is_dof ? rows_entry.data[e] - low : 0;
+    const int to = is_dof ? wide_entry.data[e] + start - wide_first.data[e] : 0;
+    MATRIX s[6];
+    #pragma unroll
+    for (int c = 0; c < 3; ++c) {
+        s[c] = is_dof ? (MATRIX)(Sw.data[e][c]) : (MATRIX)(0);
+        s[c + 3] = is_dof ? (MATRIX)(Sv.data[e][c]) : (MATRIX)(0);
+    }
+    #pragma unroll 4
+    for (int k = 0; k < count; ++k) {
+        MATRIX value = 0;
+        #pragma unroll
+        for (int c = 0; c < 3; ++c) {
+            value = fma(s[c], tell_MATRIX(Fw[c], k), value);
+            value = fma(s[c + 3], tell_MATRIX(Fv[c], k), value);
+        }
+        if (k >= low && k <= i) target.data[to + k] = (MATRIX)(base.data[from + k]) + value;
+    }
+"""
+
+
+def _snippet(code: str, otherwise: str, **names: Any) -> str:
+    for name, value in names.items():
+        code = code.replace(name, str(value))
+    return f"{ONE_WARP}{_TELL}{code}\n#else\n{otherwise}\n#endif\n"
+
+
+@functools.cache
+def make_warp_solve(types: Types) -> Any:
+    """``solve(matrix, first, entry, start, count, x) -> int``: as that of `packed_rows.make_cholesky`, for any rows.
+
+    Every lane reads and writes its own entry of x; of the matrix nothing is written.
+    """
+    scalar = types.scalar
+    names = {"MATRIX": types.c_name, "LARGEST": LARGEST_PIVOT[types.name], "CHUNK": CHUNK}
+
+    @wp.func_native(_snippet(_READ_ROW + _SOLVE, "return 0;", **names))
+    def solve_native(
+        matrix: wp.array(dtype=scalar),
+        first: wp.array(dtype=wp.int32),
+        entry: wp.array(dtype=wp.int32),
+        start: int,
+        count: int,
+        x: wp.array(dtype=scalar),
+    ) -> int: ...
+
+    # Not inlined: several places call it.
+    @wp.func(inline=False)
+    def solve(
+        matrix: wp.array(dtype=scalar),
+        first: wp.array(dtype=wp.int32),
+        entry: wp.array(dtype=wp.int32),
+        start: int,
+        count: int,
+        x: wp.array(dtype=scalar),
+    ) -> int:
+        return solve_native(matrix, first, entry, start, count, x)
+
+    return solve
+
+
+@functools.cache
+def make_warp_multiply(types: Types, vector_types: Types) -> Any:
+    """``multiply(matrix, first, entry, start, count, x, y)``: y = A x, each lane with its own entries of x and y."""
+    scalar, number = types.scalar, vector_types.scalar
+    names = {"MATRIX": types.c_name, "VECTOR": vector_types.c_name}
+
+    @wp.func_native(_snippet(_READ_ROW + _MULTIPLY, "", **names))
+    def multiply_native(
+        matrix: wp.array(dtype=scalar),
+        first: wp.array(dtype=wp.int32),
+        entry: wp.array(dtype=wp.int32),
+        start: int,
+        count: int,
+        x: wp.array(dtype=number),
+        y: wp.array(dtype=number),
+    ): ...
+
+    @wp.func(inline=False)
+    def multiply(
+        matrix: wp.array(dtype=scalar),
+        first: wp.array(dtype=wp.int32),
+        entry: wp.array(dtype=wp.int32),
+        start: int,
+        count: int,
+        x: wp.array(dtype=number),
+        y: wp.array(dtype=number),
+    ):
+        multiply_native(matrix, first, entry, start, count, x, y)
+
+    return multiply
+
+
+@functools.cache
+def make_warp_add_rows(types: Types, column_types: Types) -> SimpleNamespace:
+    """``add_rows(...)``: as that of `packed_rows.make_add_rows` with a base, the force of a dof given by its lane."""
+    scalar, vec3, column = types.scalar, types.vec3, column_types.vec3
+
+    @wp.func_native(_snippet(_ADD_ROWS, "", MATRIX=types.c_name))
+    def add_rows(
+        target: wp.array(dtype=scalar),
+        wide_first: wp.array(dtype=wp.int32),
+        wide_entry: wp.array(dtype=wp.int32),
+        base: wp.array(dtype=column_types.scalar),
+        rows_first: wp.array(dtype=wp.int32),
+        rows_entry: wp.array(dtype=wp.int32),
+        start: int,
+        count: int,
+        Sw: wp.array(dtype=column),
+        Sv: wp.array(dtype=column),
+        Fw: vec3,
+        Fv: vec3,
+    ): ...
+
+    return add_rows

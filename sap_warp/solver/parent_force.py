@@ -1,0 +1,140 @@
+"""The wrench that each body gets through the joint above it, on request: Newton's BODY_PARENT_F.
+
+Newton and Euler from the leaves to the roots, at the poses and velocities of the start of the step and with the
+accelerations that the step gave to the dofs: what moves a subtree and is neither gravity, external force nor contact
+comes through its joint. All wrenches of a tree are taken about its reference point o, so that they simply add up.
+"""
+
+import functools
+from typing import Any
+
+import warp as wp
+
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import WorldRange, solver_kernel
+from ..kernels.spatial import make_spatial
+from ..kernels.types import FP64, Types
+from .free_motion import make_motion_stage
+
+
+@functools.cache
+def make_parent_force_kernel(pose: Types, types: Types):
+    """The kernel: one block per world; the precisions are those of free motion. It calculates in fp64."""
+    Stage = make_motion_stage(pose, types)
+    S = make_spatial(FP64)
+    rotation_matrix, to_vec3, to_quat = S.rotation_matrix, S.to_vec3, S.to_quat
+
+    @wp.func
+    def own_wrench(
+        stage: wp.ref[Stage],
+        b: int,
+        gravity: wp.vec3d,
+        inv_h: wp.float64,
+        v1: wp.array(dtype=wp.float64),
+        body_f: wp.array(dtype=wp.spatial_vectord),
+        contact: wp.array(dtype=wp.spatial_vectorf),
+    ):
+        """Moment about o and force that one body needs from outside, without what is known to act on it."""
+        link = stage.links[b]
+        R = rotation_matrix(to_quat(stage.d.r[b]))
+        p = to_vec3(stage.d.p[b])
+        c = p + R * to_vec3(link.com)
+        m = wp.float64(link.mass)
+        inertia = R * wp.mat33d(link.inertia) * wp.transpose(R)
+        Vw = to_vec3(stage.d.Vw[b])
+        Vv = to_vec3(stage.d.Vv[b])
+        aw = to_vec3(stage.d.aw[b])
+        av = to_vec3(stage.d.av[b])
+        e = stage.layout.body_chain[b]
+        while e >= 0:
+            qdd = (v1[stage.layout.dof_newton[e]] - stage.d.v0[e]) * inv_h
+            aw += to_vec3(stage.d.Sw[e]) * qdd
+            av += to_vec3(stage.d.Sv[e]) * qdd
+            e = stage.layout.dof_parent[e]
+        # of the centre of mass
+        v = Vv + wp.cross(Vw, c)
+        a = av + wp.cross(aw, c) + wp.cross(Vw, v)
+        residual = body_f[link.body]  # minus the external wrench at the body's origin, moment first
+        known = contact[link.body]
+        force = m * (a - gravity) + wp.vec3d(residual[3], residual[4], residual[5])
+        touch = wp.vec3d(wp.float64(known[0]), wp.float64(known[1]), wp.float64(known[2]))
+        moment = inertia * aw + wp.cross(Vw, inertia * Vw) + wp.cross(c, m * (a - gravity))
+        moment += wp.vec3d(residual[0], residual[1], residual[2])
+        moment += wp.cross(p, wp.vec3d(residual[3], residual[4], residual[5]))
+        moment -= wp.vec3d(wp.float64(known[3]), wp.float64(known[4]), wp.float64(known[5])) + wp.cross(c, touch)
+        return moment, force - touch, c
+
+    @solver_kernel
+    def parent_forces(
+        first_world: int,
+        stages: wp.array(dtype=Stage),
+        dt: wp.float64,
+        gravity_in: wp.array(dtype=wp.vec3f),
+        v1_in: wp.array(dtype=wp.float64),
+        body_f_in: wp.array(dtype=wp.spatial_vectord),
+        contact_in: wp.array(dtype=wp.spatial_vectorf),
+        moment: wp.array(dtype=wp.vec3d),
+        force: wp.array(dtype=wp.vec3d),
+        out: wp.array(dtype=wp.spatial_vectorf),
+    ):
+        world = first_world + wp.tid() // wp.block_dim()
+        stage = stages[0]
+        g = to_vec3(gravity_in[stage.layout.world_gravity[world]])
+        levels = stage.layout.world_level[world + 1] - stage.layout.world_level[world]
+        for up in range(levels):
+            level = stage.layout.world_level[world + 1] - 1 - up
+            for i in range(
+                stage.layout.level_start[level] + lane(), stage.layout.level_start[level + 1], wp.block_dim()
+            ):
+                b = stage.layout.level_body[i]
+                n, f, c = own_wrench(stage, b, g, wp.float64(1.0) / dt, v1_in, body_f_in, contact_in)
+                child = stage.layout.body_child[b]
+                while child >= 0:
+                    n += moment[child]
+                    f += force[child]
+                    child = stage.layout.body_sibling[child]
+                moment[b] = n
+                force[b] = f
+                n -= wp.cross(c, f)  # about the centre of mass
+                out[stage.links[b].body] = wp.spatial_vectorf(
+                    wp.float32(f[0]),
+                    wp.float32(f[1]),
+                    wp.float32(f[2]),
+                    wp.float32(n[0]),
+                    wp.float32(n[1]),
+                    wp.float32(n[2]),
+                )
+            barrier()
+
+    return parent_forces
+
+
+class ParentForce:
+    """Computes the wrenches; the buffers are made when they are first asked for."""
+
+    def __init__(self, solver: Any):
+        """Nothing is allocated yet."""
+        self._solver = solver
+        self._buffers: list[wp.array] = []
+        self._nothing: wp.array | None = None
+
+    def compute(self, out: wp.array, contact: wp.array | None, dt: float, worlds: WorldRange) -> None:
+        """Fill ``out`` by Newton's body: force [N] and moment [N m] about the centre of mass, world axes.
+
+        Args:
+            out: What to fill.
+            contact: Net contact wrench on each body, as `ContactForces.body_wrench`; None is none.
+            dt: Of the last step [s].
+            worlds: Which worlds.
+        """
+        solver = self._solver
+        model, motion = solver.sap_model, solver.free_motion
+        device = model.device
+        if not self._buffers:
+            self._buffers = [wp.zeros(solver.sizes.body_count, dtype=wp.vec3d, device=device) for _ in range(2)]
+            self._nothing = wp.zeros(model.body_count, dtype=wp.spatial_vectorf, device=device)
+        kernel = make_parent_force_kernel(motion.pose_types, motion.types)
+        v1 = solver.contact_solve.data.velocity
+        found = self._nothing if contact is None else contact
+        arrays = [model.gravity, v1, solver.boundary.body_f, found, *self._buffers, out]
+        worlds.launch(kernel, motion.stage, dt, *arrays, device=device)
