@@ -10,16 +10,27 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..notes import name_some
 from ..scene_files import printable
 from .bodies import add_body_armature
 from .build import SceneBuild
 from .collapse import collapse_fixed_joints
 from .errors import Complaint
 from .filters import drop_filters
+from .hulls import UNLIMITED, replace_meshes
 from .joint_defaults import fill_mjcf_joints, fill_urdf_joints, fill_usd_joints, watch_mjcf_friction
 from .labels import add_prefix, tell_apart
 from .materials import make_shape_config, override_shapes
-from .mjcf import apply_mjcf, apply_switches, check_joints, count_actuators, list_unsupported, read_mjcf
+from .mjcf import (
+    apply_mjcf,
+    apply_switches,
+    check_joints,
+    count_actuators,
+    list_unsupported,
+    read_mjcf,
+    translate_actuators,
+    translate_equalities,
+)
 from .nodes import walk
 from .objects import MjcfAsset, UrdfAsset, UsdAsset
 from .provenance import record_import
@@ -54,6 +65,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             _IMPORTERS[type(asset)](build, i, asset, source)
+            _replace_meshes(build, i, asset, before["shape"])
             if asset.collapse_fixed_joints:
                 collapse_fixed_joints(builder, before["joint"], before["body"])
     finally:
@@ -71,6 +83,8 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     record_import(build, added["shape"], fields, ("assets", i))
     add_body_armature(build, added["body"], None)
     _hide_shapes(builder, asset, added["shape"])
+    if build.visuals and not asset.load_visual_shapes:
+        _number_without_visuals(build, added["shape"])
     for kind, indices in added.items():
         labels = getattr(builder, f"{kind}_label")
         for index in indices:
@@ -80,6 +94,16 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
             labels = getattr(builder, f"{kind}_label")
             for index in indices:
                 labels[index] = add_prefix(asset.label_prefix, labels[index])
+
+
+def _replace_meshes(build: SceneBuild, i: int, asset: Any, first: int) -> None:
+    """Hulls of the colliding meshes, unless the scene wants them as they are; a USD stage says itself what it wants."""
+    if isinstance(asset, UsdAsset) or asset.meshes == "raw":
+        return
+    flat = replace_meshes(build.builder, range(first, build.builder.shape_count))
+    if flat:
+        what = f"{name_some(flat, range(len(flat)))}: flat meshes have no convex hull; they collide as they are"
+        build.note_unsupported(("assets", i, "source"), what)
 
 
 def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
@@ -99,6 +123,21 @@ def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> Non
         if builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):
             builder.shape_flags[shape] &= ~visible
             builder.shape_flags[shape] |= visible if asset.force_show_colliders else 0
+
+
+def _number_without_visuals(build: SceneBuild, shapes: range) -> None:
+    """Give shapes that are named by their number the name that they have without those for the eye."""
+    builder = build.builder
+    physical = int(newton.ShapeFlags.COLLIDE_SHAPES) | int(newton.ShapeFlags.SITE)
+    for shape in shapes:
+        named_by_number = builder.shape_label[shape] == f"shape_{shape}"
+        if builder.shape_flags[shape] & physical:
+            if named_by_number:
+                builder.shape_label[shape] = f"shape_{shape - build.extra_shapes}"
+        else:
+            build.extra_shapes += 1
+            if named_by_number:
+                builder.shape_label[shape] = f"visual_{shape}"
 
 
 def _common_arguments(asset: Any) -> dict[str, Any]:
@@ -137,7 +176,7 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
     build.builder.add_usd(
         os.fspath(source),
         **_common_arguments(asset),
-        load_visual_shapes=asset.load_visual_shapes,
+        load_visual_shapes=build.visuals or asset.load_visual_shapes,
         skip_mesh_approximation=asset.skip_mesh_approximation,
         ignore_paths=list(asset.ignore_paths),
         root_path=asset.root_path,
@@ -167,7 +206,7 @@ def _check_stage(stage: Any, fence: Fence) -> None:
 
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
-    visuals = asset.load_visual_shapes or asset.parse_visuals_as_colliders
+    visuals = build.visuals or asset.load_visual_shapes or asset.parse_visuals_as_colliders
     text, notes = prepare_urdf(source, visuals=visuals, fence=fence_of(asset.source, source, build.document))
     for note in notes:
         build.note_unsupported(("assets", i, "source"), note)
@@ -179,6 +218,7 @@ def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str
         parse_visuals_as_colliders=asset.parse_visuals_as_colliders,
         ignore_inertial_definitions=asset.ignore_inertial_definitions,
         joint_damping_mode="passive",
+        mesh_maxhullvert=UNLIMITED,
     )
     fill_urdf_joints(build, range(first, build.builder.joint_count), text)
 
@@ -193,6 +233,8 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         build.note_unsupported(("assets", i, "source"), note)
     check_joints(document)
     apply_switches(document)
+    translate_actuators(document)
+    translate_equalities(document)
     first = {"body": builder.body_count, "shape": builder.shape_count, "actuator": count_actuators(builder)}
     first_joint = builder.joint_count
     watch_mjcf_friction(builder)
@@ -200,11 +242,13 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         document.text,
         **_common_arguments(asset),
         scale=asset.scale,
-        parse_visuals=asset.load_visual_shapes,
+        parse_visuals=build.visuals or asset.load_visual_shapes,
         parse_visuals_as_colliders=asset.parse_visuals_as_colliders,
         ignore_inertial_definitions=asset.ignore_inertial_definitions,
         ignore_names=tuple(asset.ignore_names),
         parse_sites=asset.parse_sites,
+        mesh_maxhullvert=UNLIMITED,
+        ctrl_direct=asset.ctrl_direct,
         path_resolver=lambda folder, name: str(check_mesh(Path(name), fence)),  # the document has full paths
     )
     apply_mjcf(build, i, asset, document, first)

@@ -25,9 +25,19 @@ if TYPE_CHECKING:
 class SceneBuild:
     """One authored world on its way from a `Scene` to a `newton.ModelBuilder`."""
 
-    def __init__(self, document: SceneDocument, scene: Scene):
+    def __init__(self, document: SceneDocument, scene: Scene, *, visuals: bool = False):
+        """Begin with nothing.
+
+        Args:
+            document: The text of the scene.
+            scene: Its content.
+            visuals: Whether to load shapes that are only for the eye, whatever the scene says.
+        """
         self.document = document
         self.scene = scene
+        self.visuals = visuals
+        self.extra_shapes = 0
+        """Shapes that would not be there without ``visuals``."""
         self.builder = newton.ModelBuilder()
         register_tau(self.builder)
         self.problems: list[Problem] = []

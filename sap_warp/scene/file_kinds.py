@@ -25,18 +25,28 @@ def describe_non_file(mode: int) -> str | None:
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
-def describe_other_file(file: Path, content: bytes) -> str | None:
-    """Why ``content`` is no scene, if it is a robot or stage of another format; says how a scene names it."""
-    head = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+def find_kind(file: Path, content: bytes) -> str | None:
+    """``"urdf"``, ``"mjcf"`` or ``"usd"`` for a robot or stage, by its content or the ending of its name."""
+    head = _head(content)
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
     if kind is None and head.startswith(b"<"):
         tag = _FIRST_TAG.search(head)
-        kind = {b"robot": "urdf", b"mujoco": "mjcf", b"mujocoinclude": "mjcf"}.get(tag[1] if tag else b"")
-        if kind is None:
+        return {b"robot": "urdf", b"mujoco": "mjcf", b"mujocoinclude": "mjcf"}.get(tag[1] if tag else b"")
+    return kind or _SUFFIXES.get(file.suffix.lower())
+
+
+def _head(content: bytes) -> bytes:
+    return content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
+def describe_other_file(file: Path, content: bytes) -> str | None:
+    """Why ``content`` is no scene, if it is a robot or stage of another format; says how a scene names it."""
+    kind = find_kind(file, content)
+    if kind is None:
+        if _head(content).startswith(b"<"):
+            tag = _FIRST_TAG.search(_head(content))
             shown = f"<{tag[1].decode(errors='replace')}>" if tag else "XML"
             return f"this is {shown}, not a scene; a scene is YAML or JSON"
-    kind = kind or _SUFFIXES.get(file.suffix.lower())
-    if kind is None:
         return None
     return (
         f"this is {_NAMES[kind]}, not a scene; a scene names it: "

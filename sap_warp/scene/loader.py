@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from .size import adding_bodies, check_size, copying_worlds, describe_simulation
 from .source_file import confined_by_environment
 from .validate import validate_document
 from .values import LARGEST_INTEGER
+from .visuals import AssetVisuals, read_asset_visuals
 from .worlds import add_contact_pairs, add_ground, check_extent, finalize, replicate_world
 
 SceneSource = str | os.PathLike[str] | Mapping[str, Any]
@@ -96,6 +98,10 @@ class SapLoadedScene:
     """What the scene asks for and this product does not simulate, each with its place."""
     notes: list[Note] = field(default_factory=list)
     """What is probably not what was meant, each with its place; `Simulation` prints them."""
+    load_display: Callable[[], newton.Model] | None = None
+    """Loads one world with the shapes for the eye that the scene leaves out; None if it leaves none out."""
+    read_visuals: Callable[[], AssetVisuals | None] | None = None
+    """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.visuals`."""
 
 
 def load_sap_scene_config(path: SceneSource) -> Scene:
@@ -163,7 +169,26 @@ def load_sap_scene(
         loaded = _finalize(build, builder, worlds, device, rigid_contact_max)
     if strict and build.unsupported:
         raise SapUnsupportedSceneFeature(build.unsupported)
+    if not all(asset.load_visual_shapes for asset in scene.assets):
+        loaded.load_display = partial(_load_display, document, device)
     return loaded
+
+
+def _load_display(document: SceneDocument, device: Any) -> newton.Model:
+    """One world of a scene with all shapes that are for the eye, as Newton's viewers and cameras can show it.
+
+    Raises:
+        SapSceneError: It cannot be built.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the scene has said it all when it was loaded
+        build = SceneBuild(document, validate_document(document), visuals=True)
+        _build_world(build)
+        builder = _build_worlds(build, 1)
+        with build.at():
+            model = builder.finalize(device)
+        build.stop_if_broken()
+    return model
 
 
 def _check_count(name: str, value: Any) -> int | None:
@@ -277,6 +302,7 @@ def _finalize(
         provenance=provenance_of_worlds(build, sap_model.newton_model),
         unsupported_features=[str(problem) for problem in build.unsupported],
         notes=build.notes,
+        read_visuals=partial(read_asset_visuals, build, worlds),
     )
 
 

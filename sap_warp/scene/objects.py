@@ -150,6 +150,8 @@ class UrdfAsset(_Asset):
     """Factor on all lengths."""
     parse_visuals_as_colliders: Boolean = False
     """Let visual shapes collide, in place of the collision shapes."""
+    meshes: Literal["hull", "raw"] = "hull"
+    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
     ignore_inertial_definitions: Boolean = False
     """Compute mass and inertia from the shapes."""
 
@@ -162,12 +164,16 @@ class MjcfAsset(_Asset):
     """Factor on all lengths."""
     parse_visuals_as_colliders: Boolean = False
     """Let visual shapes collide, in place of the collision shapes."""
+    meshes: Literal["hull", "raw"] = "hull"
+    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
     ignore_inertial_definitions: Boolean = False
     """Compute mass and inertia from the shapes."""
     ignore_names: list[Pattern] = Field(default_factory=list)
     """Patterns of names of bodies and geoms that are not loaded."""
     parse_sites: Boolean = True
     """Whether sites are loaded."""
+    ctrl_direct: Boolean = False
+    """Let position and velocity actuators read MuJoCo's ctrl, too, instead of joint targets."""
 
 
 Asset = Annotated[UsdAsset | UrdfAsset | MjcfAsset, Field(discriminator="type")]
@@ -465,8 +471,27 @@ class InitialJointQ(Section):
             raise Complaint("offset goes with joint, not with index", ("offset",))
 
 
+class Terrain(Section):
+    """Rough ground in place of the plane: a square height field around the origin, flat in the middle."""
+
+    kind: Literal["slope", "steps", "stairs", "rubble", "waves"]
+    """Pyramid, squares of random height, stairs of a pyramid, smooth random ground, or sines."""
+    size: Size = 10.0
+    """Length of a side [m]."""
+    resolution: Size = 0.1
+    """Distance of grid points [m]."""
+    height: Size = 0.1
+    """Of a step, rise of a slope over each width, or from the lowest to the highest point [m]."""
+    width: Size = 0.5
+    """Of a step or square, or the length of a wave [m]."""
+    flat: Size = 0.6
+    """Half the side of the flat place in the middle [m]."""
+    seed: Integer = 0
+    """Of the random numbers."""
+
+
 class Ground(WithShapeFields):
-    """The plane that all worlds share."""
+    """The plane or terrain that all worlds share."""
 
     short_forms: ClassVar[list[dict[str, Any]]] = [{"type": "boolean"}, {"type": "null"}]
 
@@ -476,6 +501,8 @@ class Ground(WithShapeFields):
     """Its label."""
     height: Length = 0.0
     """Its height [m]."""
+    terrain: Terrain | None = None
+    """Rough ground in place of the plane."""
 
     @model_validator(mode="before")
     @classmethod

@@ -8,12 +8,14 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..notes import name_some
 from ..solver.options import SapOptions
 from . import bounds
 from .bodies import add_shape
 from .build import SceneBuild
 from .errors import Complaint, Path, below
 from .filters import drop_parent_filters
+from .hulls import replace_meshes
 from .materials import read_tau, write_tau
 from .objects import InitialJointQ
 from .operations import (
@@ -247,6 +249,10 @@ def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int)
         raise Complaint(
             "there are no colliding meshes" + (" of these labels" if operation.match or operation.label_prefix else "")
         )
+    if operation.method == "convex_hull":
+        if flat := replace_meshes(builder, shapes):
+            raise Complaint(f"{name_some(flat, range(len(flat)))}: flat meshes have no convex hull")
+        return
     builder.approximate_meshes(operation.method, shape_indices=shapes, raise_on_failure=True)
 
 

@@ -16,6 +16,7 @@ from .build import SceneBuild
 from .errors import Complaint
 from .materials import make_shape_config, write_tau
 from .provenance import record_shape
+from .terrain import add_terrain, make_heights
 
 MAX_LISTED_PAIRS = 2**19
 """Most pairs of shapes of one world that are listed, those of a thousand shapes; more are searched for in a step."""
@@ -68,7 +69,7 @@ def _pairs_by_group(group: np.ndarray) -> int:
 
 
 def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
-    """Step 9: one plane for all worlds."""
+    """Step 9: one plane or terrain for all worlds."""
     ground = build.scene.ground
     if not ground.enabled:
         return
@@ -76,7 +77,12 @@ def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
     build.note_unused_fields(("ground",), ground.placed_shape_fields())
     record_shape(build, build.builder.shape_count, (fields, ("ground",)))
     config = make_shape_config(builder.default_shape_cfg, fields)
-    shape = builder.add_ground_plane(height=ground.height, cfg=config, label=ground.label)
+    if ground.terrain is None:
+        shape = builder.add_ground_plane(height=ground.height, cfg=config, label=ground.label)
+    else:
+        heights = make_heights(**ground.terrain.model_dump())
+        xform = wp.transform((0.0, 0.0, ground.height), wp.quat_identity())
+        shape = add_terrain(builder, heights, ground.terrain.size, cfg=config, label=ground.label, xform=xform)
     tau = fields.get("tau", build.default_tau)
     if tau is not None:
         write_tau(builder, builder.shape_count - 1 if shape is None else shape, tau)

@@ -82,6 +82,7 @@ def make_scenes(folder):
         "bodies": [{"id": "base", "mass": 1.0, "inertia": [1, 1, 1]}, {"id": "arm", "shapes": [BOX]}],
         "joints": [free("base"), {"id": "hinge", "type": "revolute", "parent": "base", "child": "arm"}],
         "builder": {},
+        "ground": {"terrain": {"kind": "steps"}},
         "control": {"source": {"path": str(folder / "targets.json")}},
     }
     usd = {"type": "usd", "source": package("cartpole.usda")}

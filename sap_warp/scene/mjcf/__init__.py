@@ -2,13 +2,16 @@
 
 `reader` expands includes, attached models, replicas, frames and default classes; `features` says of every element and
 attribute who honours it; `switches` applies the flags of <option>; `content` writes what Newton leaves out into the
-builder: contact rules in `pairs`, actuators in `drives`, named states in `keyframes`.
+builder: contact rules in `pairs`, actuators in `actuators` and `drives`, tendons in `tendons`, named states in
+`keyframes`.
 """
 
+from .actuators import translate_actuators
 from .content import apply_mjcf, check_joints, count_actuators
 from .features import list_unsupported
 from .reader import MjcfDocument, read_mjcf
 from .switches import apply_switches
+from .tendons import translate_equalities
 
 __all__ = [
     "MjcfDocument",
@@ -18,4 +21,6 @@ __all__ = [
     "count_actuators",
     "list_unsupported",
     "read_mjcf",
+    "translate_actuators",
+    "translate_equalities",
 ]

@@ -9,9 +9,12 @@ from typing import Any
 import newton
 import numpy as np
 
+from ...model import register_dof_labels
+from ...scene_files import printable
 from ..build import SceneBuild
 from ..errors import Complaint
 from ..nodes import Node, list_places
+from .actuators import resolve_ratios
 from .coordinates import bodies_of, body_joints, joint_kind
 from .drives import set_drives
 from .inertia import effective_inertia
@@ -19,6 +22,7 @@ from .keyframes import add_keyframes
 from .pairs import add_pairs, filter_as_mujoco
 from .reader import MjcfDocument
 from .switches import is_off
+from .tendons import keep_tendons
 
 _KIND_OF = {
     newton.JointType.FREE: "free",
@@ -127,7 +131,22 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
     _note_joints(done)
     _note_meshes(done)
     set_drives(done)
+    if done.actuators:
+        resolve_ratios(done)
+    keep_tendons(done)
     add_keyframes(done)
+    _name_dofs(done)
+
+
+def _name_dofs(done: Import) -> None:
+    """Keep the names of joints that share a body: Newton makes one joint of them, with a name made of theirs."""
+    by_body: dict[Node, list[tuple[Node, Place]]] = {}
+    for joint, place in done.places.items():
+        by_body.setdefault(place.body, []).append((joint, place))
+    for together in by_body.values():
+        if len(together) > 1 and all(joint.get("name") for joint, _ in together):
+            labels = register_dof_labels(done.build.builder)
+            labels.update({place.dof: printable(joint.get("name", "")) for joint, place in together})
 
 
 def _set_gravity(done: Import) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,11 @@ _DRIVES = ("position", "velocity")
 
 
 def joint_of_actuator(done: Import, node: Node) -> Node | None:
-    """The hinge or slide that an actuator drives as Newton's joint target."""
+    """The hinge or slide that an actuator drives as Newton's joint target; none if it reads ctrl."""
+    return None if done.asset.ctrl_direct else _joint_of(done, node)
+
+
+def _joint_of(done: Import, node: Node) -> Node | None:
     name = node.get("joint")
     found = [joint for joint, place in done.places.items() if joint.get("name") == name]
     if node.tag not in _DRIVES or name is None or not found:
@@ -41,7 +45,10 @@ def target_of(done: Import, node: Node, joint: Node, ctrl: float) -> float:
 
 
 def set_drives(done: Import) -> None:
-    """Write gains, limits and initial targets of the drives."""
+    """Write gains, limits and initial targets of the drives, or the gains of actuators that read ctrl."""
+    if done.asset.ctrl_direct:
+        _set_direct(done)
+        return
     by_joint: dict[Node, list[Node]] = {}
     for node in done.document.elements("actuator"):
         joint = joint_of_actuator(done, node)
@@ -51,14 +58,22 @@ def set_drives(done: Import) -> None:
         _set_drive(done, joint, done.places[joint], nodes)
 
 
+def _set_direct(done: Import) -> None:
+    """Gains that Newton leaves open or does not scale: damping ratios, and inputs that are lengths."""
+    known: Any = done.build.builder.custom_attributes
+    for node, number in done.actuators.items():
+        joint = _joint_of(done, node)
+        if joint is None:
+            continue
+        place = done.places[joint]
+        kp, kv = _gains(done, node, place)
+        gain, bias = (known[f"mujoco:actuator_{name}"].values[number] for name in ("gainprm", "biasprm"))
+        gain[0] = (kp if node.tag == "position" else kv) * (done.asset.scale if place.kind == "slide" else 1.0)
+        bias[2] = -kv
+
+
 def _set_drive(done: Import, joint: Node, place: Place, nodes: list[Node]) -> None:
     builder, dof = done.build.builder, place.dof
-    kinds = [node.tag for node in nodes]
-    for kind in set(kinds):
-        if kinds.count(kind) > 1:
-            done.note(
-                f"{nodes[-1].place_of()}: several <{kind}> actuators on {joint.get('name')!r}; only the last acts"
-            )
     last = {node.tag: node for node in nodes}
     for node in last.values():
         gear, target = gear_of(node), target_of(done, node, joint, 0.0)

@@ -102,6 +102,18 @@ def _actuator(meaning: Meaning, *groups: tuple[Meaning, str]) -> Element:
     )
 
 
+def _tendon() -> Element:
+    return _element(
+        NEWTON,
+        (HERE, "class limited range springlength stiffness damping frictionloss armature"),
+        (CHECK, "actuatorfrclimited actuatorfrcrange"),
+        (NUMERICS, "solimpfriction solimplimit solreffriction solreflimit"),
+        (LOOKS, "name group user material rgba width"),
+        (Unsupported("springs do not yield", _not_zero), "springyield"),
+        (Unsupported("limits act where the range ends", _not_zero), "margin"),
+    )
+
+
 def _section(meaning: Meaning = HERE) -> Element:
     return Element(meaning, {})
 
@@ -175,8 +187,7 @@ ELEMENTS: dict[str, Element] = {
         NEWTON,
         _ORIENTATION,
         (HERE, "childclass"),
-        (NEWTON, "name pos"),
-        (CHECK, "gravcomp"),
+        (NEWTON, "gravcomp name pos"),
         (LOOKS, "fuse simple sleep user"),
         (Unsupported("the body stays where it is drawn; it has no mocap pose", _is("true")), "mocap"),
     ),
@@ -189,7 +200,13 @@ ELEMENTS: dict[str, Element] = {
         (_POLYNOMIAL, "damping stiffness"),
         (NUMERICS, "solimpfriction solimplimit solreffriction solreflimit"),
         (LOOKS, "group user"),
-        (Unsupported("gravity compensation is not simulated", _is("true")), "actuatorgravcomp"),
+        (
+            Unsupported(
+                "gravity compensation acts beyond the force range of the joint",
+                lambda node, name: node.get(name) == "true" and node.get("actuatorfrcrange") is not None,
+            ),
+            "actuatorgravcomp",
+        ),
         (Unsupported("give stiffness and damping in its place", _not_zero), "springdamper"),
         (Unsupported("springs do not yield", _not_zero), "springyield"),
         (
@@ -244,7 +261,13 @@ ELEMENTS: dict[str, Element] = {
         (Unsupported("contacts do not stick", _not_zero), "adhesion"),
     ),
     "contact/exclude": _element(HERE, (HERE, "body1 body2"), (LOOKS, "name")),
-    "tendon": _section(CHECK),
+    "tendon": _section(),
+    "tendon/fixed": _tendon(),
+    "tendon/fixed/joint": _element(HERE, (HERE, "coef joint")),
+    "tendon/spatial": _tendon(),
+    "tendon/spatial/site": _element(CHECK, (NEWTON, "site")),
+    "tendon/spatial/geom": _element(CHECK, (NEWTON, "geom sidesite")),
+    "tendon/spatial/pulley": _element(CHECK, (NEWTON, "divisor")),
     "equality": _section(),
     "equality/connect": _element(
         NEWTON, (HERE, "class"), (NEWTON, "active anchor body1 body2 name site1 site2"), (NUMERICS, "solimp solref")
@@ -258,7 +281,9 @@ ELEMENTS: dict[str, Element] = {
     "equality/joint": _element(
         NEWTON, (HERE, "class"), (NEWTON, "active joint1 joint2 name polycoef"), (NUMERICS, "solimp solref")
     ),
-    "equality/tendon": _section(CHECK),
+    "equality/tendon": _element(
+        HERE, (HERE, "active class polycoef tendon1 tendon2"), (LOOKS, "name"), (NUMERICS, "solimp solref")
+    ),
     "equality/flex": _section(_FLEX),
     "equality/flexstrain": _section(_FLEX),
     "actuator": _section(),
@@ -272,8 +297,7 @@ ELEMENTS: dict[str, Element] = {
     "actuator/position": _actuator(
         NEWTON,
         (NEWTON, "kp kv inheritrange"),
-        (HERE, "dampratio"),
-        (Unsupported("the target is reached without a filter", _not_zero), "timeconst"),
+        (HERE, "dampratio timeconst"),
     ),
     "actuator/velocity": _actuator(NEWTON, (NEWTON, "kv")),
     "actuator/intvelocity": _actuator(NEWTON, (CHECK, "actlimited actrange dampratio inheritrange kp kv")),
@@ -282,8 +306,8 @@ ELEMENTS: dict[str, Element] = {
     "actuator/pid": _unsupported_actuator(
         "dampratio ffrange imax inheritrange input ki kp kv posrange slewmax velrange"
     ),
-    "actuator/cylinder": _unsupported_actuator("area bias diameter timeconst"),
-    "actuator/muscle": _unsupported_actuator("force fpmax fvmax lmax lmin range scale tausmooth timeconst vmax"),
+    "actuator/cylinder": _actuator(HERE, (HERE, "area bias diameter timeconst")),
+    "actuator/muscle": _actuator(HERE, (HERE, "force fpmax fvmax lmax lmin range scale tausmooth timeconst vmax")),
     "actuator/adhesion": _unsupported_actuator("gain"),
     "actuator/dcmotor": _unsupported_actuator(
         "cogging controller inductance input lugre motorconst nominal resistance saturation thermal"
@@ -296,7 +320,7 @@ ELEMENTS: dict[str, Element] = {
         HERE,
         (HERE, "ctrl name qpos qvel"),
         (Unsupported("the clock starts at 0", _not_zero), "time"),
-        (Unsupported("actuators have no state of their own"), "act"),
+        (Unsupported("activations start at zero", _not_zero), "act"),
         (Unsupported("bodies have no mocap pose"), "mpos mquat"),
         (Unsupported("nothing deforms plastically"), "plastic"),
     ),

@@ -239,6 +239,33 @@ def test_drives_are_mujocos_position_and_velocity_actuators(actuator, joint, bas
         np.testing.assert_allclose(targets.joint_target_vel.numpy()[dof], ctrl / gear, atol=1e-7)
 
 
+@pytest.mark.parametrize("joint", ['range="-90 60"', 'range="10 60" ref="20" actuatorfrcrange="-3 3"'])
+@pytest.mark.parametrize("actuator", DRIVES)
+def test_actuators_that_read_ctrl_have_mujocos_gains(actuator, joint):
+    """With ctrl_direct also position and velocity actuators, among them those with a damping ratio."""
+    from sap_warp.solver.motors import Motors
+
+    text = DRIVEN.format(base="<freejoint/>", joint=joint, actuator=actuator)
+    model, loaded = mujoco.MjModel.from_xml_string(text), load(text, ctrl_direct=True)
+    assert loaded.unsupported_features == []
+    sap = loaded.sap_model
+    dof = int(sap.joint_qd_start.numpy()[[label.endswith("/j") for label in loaded.joint_labels].index(True)])
+    assert not sap.joint_target_ke.numpy().any() and not sap.joint_target_kd.numpy().any()
+    found = {name: array.numpy()[dof] for name, array in Motors(sap.newton_model).arrays.items()}
+    # steps take the smaller of both, see `test_range_of_a_joint_limits_its_motor`
+    found["motor_limit"] = min(found["motor_limit"], sap.joint_effort_limit.numpy()[dof])
+    gear, bias = model.actuator_gear[0, 0], model.actuator_biasprm[0]
+    expected = {"motor_kp": -(gear**2) * bias[1], "motor_kd": -(gear**2) * bias[2]}
+    expected["motor_gain"] = gear * model.actuator_gainprm[0, 0]
+    if model.actuator_ctrllimited[0]:
+        expected["motor_low"], expected["motor_high"] = model.actuator_ctrlrange[0]
+    limits = [1e6, abs(gear) * model.actuator_forcerange[0, 1] if model.actuator_forcelimited[0] else np.inf]
+    limits.append(model.jnt_actfrcrange[model.joint("j").id, 1] if "actuatorfrcrange" in joint else np.inf)
+    expected["motor_limit"] = min(limits)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-9, err_msg=name)
+
+
 def test_force_range_of_the_file_wins_over_the_default_of_the_scene():
     text = DRIVEN.format(base="", joint="", actuator='<position joint="j" kp="50" forcerange="-12 12"/>')
     scene = {"builder": {"defaults": {"joint": {"effort_limit": 5.0}}}}
@@ -248,9 +275,14 @@ def test_force_range_of_the_file_wins_over_the_default_of_the_scene():
 
 
 def test_range_of_a_joint_limits_its_motor():
-    """MuJoCo clamps the sum of the actuator forces on a joint to its actuatorfrcrange."""
-    from sap_warp.solver.motors import Motors
+    """MuJoCo clamps the sum of the actuator forces on a joint to its actuatorfrcrange; steps read it afresh."""
+    from sap_warp import SolverSAP
 
     text = DRIVEN.format(base="", joint='actuatorfrcrange="-3 3"', actuator='<motor joint="j" gear="10"/>')
-    motors = Motors(load(text).sap_model.newton_model)
-    assert motors.arrays["motor_limit"].numpy()[0] == 3.0
+    model = load(text).sap_model
+    model.mujoco.ctrl.fill_(1.0)
+    solver = SolverSAP(model)
+    for limit in (3.0, 8.0):
+        rows = solver.compute_contacts(model.state(), None, None, 0.01)
+        assert rows.terms.motor_limit.numpy().max() == limit
+        model.joint_effort_limit.fill_(8.0)

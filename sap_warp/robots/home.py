@@ -1,0 +1,77 @@
+"""Home pose and gains of a URDF robot: the pose from an SRDF beside it, gains from the strength of its motors.
+
+    ke = 5 effort limit per rad (50 per m), kd = ke 50 ms
+
+so that a fifth of a radian, or two centimetres, asks for all that a motor can give.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PER_RADIAN, PER_METRE, DAMPING_TIME = 5.0, 50.0, 0.05
+DEFAULT_EFFORT = 20.0
+"""Of motors whose file gives none, or zero [N m or N]."""
+LARGEST_EFFORT = 1.0e4
+_STATES = ("standing", "half_sitting", "home", "default", "reference", "rest", "zero")
+_MOVING = ("revolute", "continuous", "prismatic")
+
+
+@dataclass
+class Home:
+    """What a robot is to hold."""
+
+    base: list[float] | None = None
+    """Position and quaternion xyzw of a floating base [m]; None if it is fixed."""
+    joints: dict[str, float] = field(default_factory=dict)
+    """Positions [rad or m]."""
+    is_known: bool = False
+    """Whether a file says so."""
+    gains: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Stiffness and damping of the drive of each joint."""
+
+
+def read_home(urdf: Path) -> Home:
+    """Home pose and gains of the robot in a file."""
+    joints = {node.get("name", ""): node for node in ElementTree.parse(urdf).getroot().findall("joint")}
+    moving = {name: node for name, node in joints.items() if node.get("type") in _MOVING}
+    led = {name: node for name, node in moving.items() if node.find("mimic") is None}
+    home = Home(gains={name: _gains(node) for name, node in led.items()})
+    state = _group_state(urdf)
+    home.is_known = state is not None
+    for entry in state if state is not None else ():
+        name, values = entry.get("name", ""), [float(value) for value in entry.get("value", "").split()]
+        if name in led and len(values) == 1:
+            home.joints[name] = values[0]
+        elif name not in joints and len(values) == 7:
+            home.base = values
+    for name, node in led.items():  # zero may lie outside of the limits
+        limit = node.find("limit")
+        if name not in home.joints and limit is not None and node.get("type") != "continuous":
+            low, high = (float(limit.get(end, 0.0)) for end in ("lower", "upper"))
+            if not low <= 0.0 <= high:
+                home.joints[name] = 0.5 * (low + high)
+    return home
+
+
+def _gains(joint: ElementTree.Element) -> tuple[float, float]:
+    limit = joint.find("limit")
+    effort = float(limit.get("effort", 0.0)) if limit is not None else 0.0
+    effort = min(effort if effort > 0.0 else DEFAULT_EFFORT, LARGEST_EFFORT)
+    stiffness = effort * (PER_METRE if joint.get("type") == "prismatic" else PER_RADIAN)
+    return stiffness, DAMPING_TIME * stiffness
+
+
+def _group_state(urdf: Path) -> ElementTree.Element | None:
+    """The pose that an SRDF beside the URDF calls home."""
+    folder = next((place / "srdf" for place in urdf.parents[:3] if (place / "srdf").is_dir()), None)
+    files = sorted(folder.glob("*.srdf")) if folder is not None else []
+    files.sort(key=lambda file: (file.stem != urdf.stem, not urdf.stem.startswith(file.stem)))
+    for file in files:
+        states = {node.get("name", ""): node for node in ElementTree.parse(file).getroot().iter("group_state")}
+        whole = [states[name] for name in _STATES if name in states] or list(states.values())
+        if whole:
+            return max(whole[:1], key=len)
+    return None

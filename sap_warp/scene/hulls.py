@@ -1,0 +1,138 @@
+"""Convex hulls in place of the colliding meshes of an asset: what a mesh geom means in MuJoCo and most URDF tools.
+
+A hull keeps every vertex up to `VERTICES`. A finer one is thinned: no vertex of the exact hull lies further outside of
+what is left than `TOLERANCE` times its size. Contacts are found by looking through all vertices, so thousands of them
+on a rounded edge would cost more than they tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import newton
+import numpy as np
+
+VERTICES = 256
+"""A hull of up to so many vertices is exact."""
+TOLERANCE = 1e-3
+"""What a thinned hull may lack, in units of the largest extent of the mesh."""
+UNLIMITED = -1
+"""MuJoCo's ``maxhullvert`` of a mesh whose hull keeps what it has; Newton's default would be 64 vertices."""
+_ROUNDS = 20
+_FLAT = 1e-9
+
+
+def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[str]:
+    """Make convex hulls of the colliding meshes among ``shapes``; masses and inertias stay those of the meshes.
+
+    Meshes with a distance field or for hydroelastic contact stay as they are.
+
+    Returns:
+        Labels of meshes that have no hull: flat ones. They stay meshes.
+    """
+    hulls: dict[int, newton.Mesh | None] = {}
+    flat = []
+    for shape in shapes:
+        if not _is_replaced(builder, shape):
+            continue
+        mesh = builder.shape_source[shape]
+        if id(mesh) not in hulls:
+            hulls[id(mesh)] = _hull_of(mesh)
+        hull = hulls[id(mesh)]
+        if hull is None:
+            flat.append(builder.shape_label[shape])
+            continue
+        builder.shape_source[shape] = hull
+        builder.shape_type[shape] = newton.GeoType.CONVEX_MESH
+    return flat
+
+
+def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+    collides = builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES)
+    field = (
+        builder.shape_sdf_max_resolution[shape] is not None
+        or builder.shape_sdf_target_voxel_size[shape] is not None
+        or builder.shape_flags[shape] & int(newton.ShapeFlags.HYDROELASTIC)
+    )
+    return bool(builder.shape_type[shape] == newton.GeoType.MESH and collides and not field)
+
+
+def _hull_of(mesh: newton.Mesh) -> newton.Mesh | None:
+    found = convex_hull(np.asarray(mesh.vertices, np.float64), _limit_of(mesh))
+    if found is None:
+        return None
+    hull = newton.Mesh(found[0].astype(np.float32), found[1].reshape(-1), compute_inertia=False)
+    for name in ("maxhullvert", "is_solid", "has_inertia", "mass", "com", "inertia"):
+        setattr(hull, name, getattr(mesh, name))
+    return hull
+
+
+def _limit_of(mesh: newton.Mesh) -> int | None:
+    """Vertices that the file allows (``maxhullvert`` of MJCF)."""
+    return int(mesh.maxhullvert) if mesh.maxhullvert > 0 else None
+
+
+def convex_hull(points: np.ndarray, limit: int | None = None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Vertices and triangles of the convex hull, thinned if it is finer than `VERTICES`.
+
+    Args:
+        points: Shape [n, 3].
+        limit: Most vertices; the hull then lacks what it must.
+
+    Returns:
+        Vertices [m, 3] and triangles [k, 3], seen from outside anticlockwise; None if the points lie in a plane.
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    size = float(np.ptp(points, axis=0).max(initial=0.0))
+    spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) if len(points) > 3 else np.zeros(3)
+    if not spread[-1] > _FLAT * max(spread[0], 1e-300):
+        return None
+    try:
+        hull = ConvexHull(points)
+        if len(hull.vertices) > min(VERTICES, limit or VERTICES):
+            hull = _thin(points[hull.vertices], TOLERANCE * size, limit or len(points))
+    except QhullError:
+        return None
+    used, faces = np.unique(hull.simplices, return_inverse=True)
+    vertices, faces = hull.points[used], faces.reshape(-1, 3)
+    normals = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    inwards = np.sum(normals * hull.equations[:, :3], axis=1) < 0.0
+    faces[inwards] = faces[inwards][:, ::-1]
+    return vertices, faces
+
+
+def _thin(points: np.ndarray, tolerance: float, limit: int) -> Any:
+    """Hull of some of ``points``: from a coarse one, each face takes the point furthest outside of it, until none is.
+
+    Args:
+        points: Vertices of the exact hull.
+        tolerance: What may stay outside [m].
+        limit: Most vertices.
+    """
+    from scipy.spatial import ConvexHull
+
+    chosen = _extremes(points, min(limit, 64))
+    for _ in range(_ROUNDS):
+        hull = ConvexHull(points[chosen])
+        outside = points @ hull.equations[:, :3].T + hull.equations[:, 3]
+        face, distance = outside.argmax(axis=1), outside.max(axis=1)
+        order = np.argsort(-distance, kind="stable")
+        order = order[distance[order] > tolerance]
+        _, first = np.unique(face[order], return_index=True)
+        room = max(limit - len(chosen), 0)
+        added = order[np.sort(first)][:room]
+        if not len(added):
+            return hull
+        chosen = np.union1d(chosen, added)
+    return ConvexHull(points[chosen])
+
+
+def _extremes(points: np.ndarray, count: int) -> np.ndarray:
+    """Points that lie furthest in evenly spread directions, at most ``count``, in growing order."""
+    i = np.arange(count) + 0.5
+    z, turn = 1.0 - 2.0 * i / count, i * np.pi * (3.0 - np.sqrt(5.0))
+    ring = np.sqrt(1.0 - z * z)
+    directions = np.column_stack([ring * np.cos(turn), ring * np.sin(turn), z])
+    return np.unique((points @ directions.T).argmax(axis=0))

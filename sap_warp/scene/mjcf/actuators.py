@@ -1,0 +1,103 @@
+"""Actuators that Newton's importer does not know or would change: written as <general> before it reads the document."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..nodes import Node
+from .reader import MjcfDocument
+
+if TYPE_CHECKING:
+    from .content import Import
+
+_MUSCLE = {
+    "force": -1.0,
+    "scale": 200.0,
+    "lmin": 0.5,
+    "lmax": 1.6,
+    "vmax": 1.5,
+    "fpmax": 1.3,
+    "fvmax": 1.2,
+}
+"""MuJoCo's defaults, in the order of its parameters."""
+_LINEAR = ("position", "velocity")
+
+
+def translate_actuators(document: MjcfDocument) -> None:
+    """Make <general> of cylinders, muscles, filtered positions, and of all but the last of a kind on one joint."""
+    nodes = document.elements("actuator")
+    last = {(node.tag, node.get("joint")): node for node in nodes if node.tag in _LINEAR and node.get("joint")}
+    for node in nodes:
+        if node.tag == "cylinder":
+            _translate_cylinder(node)
+        elif node.tag == "muscle":
+            _translate_muscle(node)
+        elif node.tag in _LINEAR and (
+            node.number("timeconst", 0.0) > 0.0 or last.get((node.tag, node.get("joint")), node) is not node
+        ):
+            _translate_linear(node)
+
+
+def _translate_cylinder(node: Node) -> None:
+    area = node.number("area", 1.0)
+    if node.get("diameter") is not None:
+        area = 0.25 * math.pi * node.number("diameter", 0.0) ** 2
+    bias = node.numbers("bias", 3) if node.get("bias") is not None else np.zeros(3)
+    timeconst = node.number("timeconst", 1.0)
+    _become_general(node, "area diameter bias timeconst", dyntype="filter", gaintype="fixed", biastype="affine")
+    node.put("dynprm", [timeconst])
+    node.put("gainprm", [area])
+    node.put("biasprm", bias)
+
+
+def _translate_muscle(node: Node) -> None:
+    times = node.numbers("timeconst", 2) if node.get("timeconst") is not None else np.array([0.01, 0.04])
+    reach = node.numbers("range", 2) if node.get("range") is not None else np.array([0.75, 1.05])
+    smooth = node.number("tausmooth", 0.0)
+    strength = [*reach, *(node.number(name, default) for name, default in _MUSCLE.items())]
+    types = dict.fromkeys(("dyntype", "gaintype", "biastype"), "muscle")
+    _become_general(node, "timeconst range tausmooth " + " ".join(_MUSCLE), **types)
+    node.put("dynprm", [*times, smooth])
+    node.put("gainprm", strength)
+    node.put("biasprm", strength)
+
+
+def _translate_linear(node: Node) -> None:
+    """A position or velocity servo; a damping ratio stands in the place of kv, with its sign, as in MuJoCo."""
+    timeconst = node.number("timeconst", 0.0)
+    if node.tag == "position":
+        kp, kv = node.number("kp", 1.0), node.number("kv", 0.0)
+        gain, bias = kp, [0.0, -kp, -kv if kv else node.number("dampratio", 0.0)]
+    else:
+        gain = node.number("kv", 1.0)
+        bias = [0.0, 0.0, -gain]
+    _become_general(node, "kp kv dampratio timeconst", gaintype="fixed", biastype="affine")
+    node.put("gainprm", [gain])
+    node.put("biasprm", bias)
+    if timeconst > 0.0:
+        node.set("dyntype", "filterexact")
+        node.put("dynprm", [timeconst])
+
+
+def _become_general(node: Node, dropped: str, **types: str) -> None:
+    node.tag = "general"
+    node.drop(*dropped.split())
+    for name, value in types.items():
+        node.set(name, value)
+
+
+def resolve_ratios(done: Import) -> None:
+    """Damping ratios of actuators that are not drives of joints: biasprm[2] > 0 beside equal and opposite gains."""
+    values = done.build.builder.custom_attributes["mujoco:actuator_biasprm"].values
+    gains = done.build.builder.custom_attributes["mujoco:actuator_gainprm"].values
+    for node, i in done.actuators.items():
+        bias, gain = np.array(values[i], float), float(gains[i][0])
+        found = [place for joint, place in done.places.items() if joint.get("name") == node.get("joint")]
+        if node.tag in _LINEAR or not (bias[2] > 0.0 and gain == -bias[1] and bias[0] == 0.0) or not found:
+            continue
+        gear = abs(float(node.numbers("gear")[0])) if node.get("gear") is not None else 1.0
+        bias[2] = -2.0 * bias[2] * math.sqrt(gain * done.inertia_at(found[0].dof)) / (gear or 1.0)
+        values[i] = type(values[i])(*map(float, bias))
