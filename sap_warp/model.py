@@ -26,6 +26,7 @@ ORDERS = ("public", "sap")
 
 TAU_NAMESPACE = "sap"
 TAU_ATTRIBUTE = "shape_material_tau"
+DOF_LABEL = "dof_label"
 TAU_UNSET = -1.0
 """A negative ``tau`` means that the shape has none of its own and takes the solver's ``contact_tau_d``."""
 
@@ -267,6 +268,31 @@ def register_tau(builder: newton.ModelBuilder) -> None:
             default=TAU_UNSET,
         )
     )
+
+
+def register_dof_labels(builder: newton.ModelBuilder) -> dict[int, str]:
+    """Let dofs of ``builder`` have names of their own, where a joint was made of several; returns them by dof."""
+    name = f"{TAU_NAMESPACE}:{DOF_LABEL}"
+    if name not in builder.custom_attributes:
+        builder.add_custom_attribute(
+            newton.ModelBuilder.CustomAttribute(
+                name=DOF_LABEL,
+                namespace=TAU_NAMESPACE,
+                dtype=str,
+                frequency=newton.Model.AttributeFrequency.JOINT_DOF,
+                assignment=newton.Model.AttributeAssignment.MODEL,
+                default="",
+            )
+        )
+    attribute: Any = builder.custom_attributes[name]
+    if attribute.values is None:
+        attribute.values = {}
+    return attribute.values
+
+
+def dof_labels(model: newton.Model) -> list[str]:
+    """Names that dofs have of their own, empty where they have none."""
+    return list(getattr(getattr(model, TAU_NAMESPACE, None), DOF_LABEL, None) or [""] * model.joint_dof_count)
 
 
 def check_array(

@@ -61,7 +61,7 @@ def value_problems(model: newton.Model) -> Iterator[str]:
         for name, rule in rules.items():
             values = _values(model, name)
             if values is not None and values.size:
-                bad = _is_bad(values, rule)
+                bad = is_bad(values, rule)
                 if bad.any():
                     yield f"{name} has to be {rule}: {_listed(name, values, bad, owner, *names)}"
     yield from _direction_problems(model, tables[0][1], *joint)
@@ -73,7 +73,8 @@ def _values(model: newton.Model, name: str) -> np.ndarray | None:
     return None if array is None else array.numpy()
 
 
-def _is_bad(values: np.ndarray, rule: str) -> np.ndarray:
+def is_bad(values: np.ndarray, rule: str) -> np.ndarray:
+    """Which numbers break a rule, one of the four above."""
     bad = np.isnan(values) if "finite" not in rule else ~np.isfinite(values)
     if "negative" in rule:
         bad |= values < 0.0

@@ -12,13 +12,17 @@ from typing import Any
 
 import warp as wp
 
-from ..solver.newton import make_solve_kernel, solve_types
+from ..solver.newton import cost_types, make_solve_kernel, solve_types
 from ..solver.options import expand_options
 
 _ahead: dict[Any, tuple[ThreadPoolExecutor, Future[None]]] = {}
 """The module that is being compiled ahead, if there is one, and the threads for it."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_ahead.clear)  # threads do not come along
+
+
+_NOT_COMPILED = {"max_rigid_contact", "rigid_contact_max", "strict_capacity"}
+"""Options that change no kernel."""
 
 
 def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver_options: Any) -> None:
@@ -30,9 +34,10 @@ def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver
     if not wp.get_device(device).is_cpu or (os.cpu_count() or 1) == 1 or _ahead:
         return
     with suppress(ValueError, TypeError):
-        options = {**scene_options, **solver_options}
+        options = {n: v for n, v in {**scene_options, **solver_options}.items() if n not in _NOT_COMPILED}
         block_dim = options.pop("block_dim", 1)
-        module = make_solve_kernel(*solve_types(expand_options(**options))).module
+        expanded = expand_options(**options)
+        module = make_solve_kernel(*solve_types(expanded), cost_types(expanded), False).module
         pool = _make_pool()
         _ahead[module] = pool, pool.submit(wp.load_module, module, device, block_dim=block_dim)
 

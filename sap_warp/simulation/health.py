@@ -48,6 +48,8 @@ class Health:
     def __init__(self, shards: Sequence[Shard], strict: bool, capacity: CapacityOptions):
         """Nothing has happened yet."""
         self._shards, self.capacity = shards, capacity
+        self.strict = strict
+        """Whether worlds that fail are an error."""
         capacity.strict |= strict
         # One entry for each kind of trouble that is still to be told: its place in the totals (where a count that grows
         # is news), how to describe it, the error if strict, and whether it is.
@@ -61,6 +63,11 @@ class Health:
         counted = all(shard.counts for shard in shards)
         on_cpu = all(shard.model.device.is_cpu for shard in shards)
         self._totals = [memoryview(shard.counter.totals.numpy()) for shard in shards] if on_cpu and counted else []
+        self._watch()
+
+    def restart(self) -> None:
+        """The counts were set: what they say now is no news."""
+        self._seen = self._counts()
         self._watch()
 
     def _watch(self) -> None:

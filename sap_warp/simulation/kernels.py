@@ -2,10 +2,19 @@
 
 from typing import Any
 
+import newton
 import warp as wp
 
 from ..solver.status import FREE_MOTION_FAILED, UNSTABLE
 
+SPHERE = wp.constant(int(newton.GeoType.SPHERE))
+BOX = wp.constant(int(newton.GeoType.BOX))
+CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
+CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
+CONE = wp.constant(int(newton.GeoType.CONE))
+ELLIPSOID = wp.constant(int(newton.GeoType.ELLIPSOID))
+SIMPLE_SHAPES = [int(kind) for kind in (SPHERE, BOX, CAPSULE, CYLINDER, CONE, ELLIPSOID)]
+"""Shapes that are nothing but their sizes."""
 ITERATION_BINS = 256
 TRIAL_BINS = 2048
 
@@ -46,14 +55,82 @@ def record_step(
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def assign_worlds(
-    mask_in: wp.array[wp.bool], start_in: wp.array[wp.int32], values_in: wp.array[Any], values_out: wp.array[Any]
+def assign_chosen(
+    mask_in: wp.array[wp.bool], owner_in: wp.array[wp.int32], values_in: wp.array3d[Any], values_out: wp.array3d[Any]
 ) -> None:
-    """Copy the entries of the chosen worlds."""
-    world = wp.tid()
-    if mask_in[world]:
-        for i in range(start_in[world], start_in[world + 1]):
-            values_out[i] = values_in[i]
+    """Copy the rows whose worlds are chosen."""
+    i, j, k = wp.tid()
+    if mask_in[owner_in[i]]:
+        values_out[i, j, k] = values_out.dtype(values_in[i, j, k])
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def scatter(
+    row_in: wp.array[wp.int32],
+    column_in: wp.array[wp.int32],
+    component_in: wp.array[wp.int32],
+    values_in: wp.array3d[Any],
+    values_out: wp.array3d[Any],
+) -> None:
+    """Copy into a grid of places."""
+    i, j, k = wp.tid()
+    values_out[row_in[i], column_in[j], component_in[k]] = values_out.dtype(values_in[i, j, k])
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def invert_masses(
+    mask_in: wp.array[wp.bool],
+    world_in: wp.array[wp.int32],
+    mass_in: wp.array[wp.float32],
+    inertia_in: wp.array[wp.mat33f],
+    inv_mass_out: wp.array[wp.float32],
+    inv_inertia_out: wp.array[wp.mat33f],
+) -> None:
+    """Newton's inverse masses and inertias of bodies in chosen worlds; zero for a body without mass."""
+    i = wp.tid()
+    if mask_in[wp.max(world_in[i], 0)]:
+        m = mass_in[i]
+        inv_mass_out[i] = wp.where(m > 0.0, 1.0 / m, 0.0)
+        inv_inertia_out[i] = wp.where(m > 0.0, wp.inverse(inertia_in[i]), wp.mat33f())
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def bound_shapes(
+    mask_in: wp.array[wp.bool],
+    world_in: wp.array[wp.int32],
+    kind_in: wp.array[wp.int32],
+    size_in: wp.array[wp.vec3f],
+    radius_out: wp.array[wp.float32],
+    lower_out: wp.array[wp.vec3f],
+    upper_out: wp.array[wp.vec3f],
+) -> None:
+    """Newton's bounds of simple shapes in chosen worlds, from their sizes: a ball, and a box in the shape's frame."""
+    i = wp.tid()
+    world = world_in[i]
+    if world < 0:
+        return
+    if not mask_in[world]:
+        return
+    kind = kind_in[i]
+    size = size_in[i]
+    reach = wp.vec3f(size[0], size[0], size[1])  # cylinder and cone
+    radius = size[0] + size[1]
+    if kind == SPHERE:
+        reach = wp.vec3f(size[0], size[0], size[0])
+        radius = size[0]
+    elif kind == CAPSULE:
+        reach = wp.vec3f(size[0], size[0], size[0] + size[1])
+    elif kind == BOX:
+        reach = size
+        radius = wp.length(size)
+    elif kind == ELLIPSOID:
+        reach = size
+        radius = wp.max(size[0], wp.max(size[1], size[2]))
+    elif kind != CYLINDER and kind != CONE:
+        return
+    radius_out[i] = radius
+    lower_out[i] = -reach
+    upper_out[i] = reach
 
 
 @wp.func_native("memcpy((char*)target + size * run[1], (const char*)source + size * run[0], size_t(size) * run[2]);")

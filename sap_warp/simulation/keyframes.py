@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import warp as wp
-
-from .views import WorldView
+from .ctrl import has_ctrl
 
 if TYPE_CHECKING:
-    from .simulation import Simulation
+    from .core import SimulationCore
 
 
-def find_keyframe(sim: Simulation, name: str) -> Any:
+_HOMES = ("home", "stand", "standing", "default")
+
+
+def find_keyframe(sim: SimulationCore, name: str) -> Any:
     """The keyframe of that name.
 
     Raises:
@@ -28,10 +28,16 @@ def find_keyframe(sim: Simulation, name: str) -> Any:
     return sim.keyframes[name]
 
 
-def set_inputs(sim: Simulation, mask: wp.array, key: Any) -> None:
+def set_inputs(sim: SimulationCore, mask: Any, key: Any) -> None:
     """Give chosen worlds the targets of drives and the inputs of actuators of a keyframe."""
     sim.joint_target_q.assign(key.joint_target_q, mask)
     sim.joint_target_qd.assign(key.joint_target_qd, mask)
-    if len(key.ctrl):
-        starts = len(key.ctrl) * np.arange(sim.world_count + 1)
-        WorldView("ctrl", sim.model.mujoco.ctrl, starts).assign(key.ctrl, mask)
+    if len(key.ctrl) and has_ctrl(sim.model):
+        sim.ctrl.assign(key.ctrl, mask)
+
+
+def go_home(sim: SimulationCore) -> None:
+    """Start all worlds from the keyframe that a file calls home, or from its first one; as loaded if it has none."""
+    names = [name for name in sim.keyframes if name.rsplit("/", 1)[-1].lower() in _HOMES] or list(sim.keyframes)
+    if names:
+        sim.reset(keyframe=names[0])

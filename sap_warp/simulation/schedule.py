@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..model import SapControl, check_count, check_time_step
 
 if TYPE_CHECKING:
-    from .simulation import Simulation
+    from .core import SimulationCore
 
 _TIME_SLACK = 1.0e-6
 """Fraction of a step or sample by which a time that is a product of steps may miss a sample's beginning."""
@@ -28,7 +28,7 @@ class ControlSequence(Protocol):
 
 @dataclass(eq=False)
 class _Callback:
-    function: Callable[[Simulation], Any]
+    function: Callable[[Any], Any]
     every: int
 
 
@@ -49,13 +49,13 @@ class Schedule:
                     "write(control, time)."
                 )
             check_time_step(sequence.dt, "control_sequence.dt")
-        self._sequence = sequence
+        self._sequence = self._given = sequence
         self._callbacks: list[_Callback] = []
         self._sample_written: int | None = None
         self.active = sequence is not None
         """Whether there is anything to stop for."""
 
-    def add(self, function: Callable[[Simulation], Any], every: int) -> Callable[[], None]:
+    def add(self, function: Callable[[Any], Any], every: int) -> Callable[[], None]:
         """See `Simulation.add_callback`."""
         if not callable(function):
             raise TypeError(f"function is {function!r}; a callback is called with the simulation after a step.")
@@ -70,11 +70,32 @@ class Schedule:
 
         return remove
 
+    @property
+    def has_sequence(self) -> bool:
+        """Whether there is a control sequence, followed or not."""
+        return self._given is not None
+
+    def follow(self, on: bool) -> None:
+        """Let the control sequence write the inputs, or leave them to the user."""
+        self._sequence = self._given if on else None
+        self._sample_written = None
+        self.active = bool(self._callbacks) or self._sequence is not None
+
     def restart(self) -> None:
         """The clock was set back: the sequence writes again."""
         self._sample_written = None
 
-    def begin(self, sim: Simulation, most: int) -> int:
+    def position(self) -> dict[str, Any] | None:
+        """Where the sequence is, for checkpoints: how long it holds a sample [s], and which was written last."""
+        if self._sequence is None:
+            return None
+        return {"dt": float(self._sequence.dt), "sample": self._sample_written}
+
+    def move_to(self, position: dict[str, Any] | None) -> None:
+        """Go on where a sequence was that said so as its `position`."""
+        self._sample_written = None if position is None else position["sample"]
+
+    def begin(self, sim: SimulationCore, most: int) -> int:
         """Let the sequence set the inputs when a new sample begins; in between they are the user's to change.
 
         Returns:
@@ -90,7 +111,7 @@ class Schedule:
             counts.append(max(1, math.ceil(((index + 1) * held - sim.time) / sim.dt - _TIME_SLACK)))
         return min(counts)
 
-    def call(self, sim: Simulation) -> None:
+    def call(self, sim: SimulationCore) -> None:
         """Call what is due at this step; one callback may take another away, add one, or reset the clock."""
         for callback in [each for each in self._callbacks if sim.step_count % each.every == 0]:
             if callback in self._callbacks:

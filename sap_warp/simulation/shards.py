@@ -22,7 +22,17 @@ from ..collision import SapCollisionPipeline
 from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
 from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
-from ..model import SapControl, SapModel, SapState, check_control, check_state, transforms_to_fp64
+from ..model import (
+    SapControl,
+    SapModel,
+    SapState,
+    check_array,
+    check_control,
+    check_count,
+    check_state,
+    transforms_to_fp64,
+)
+from ..notes import Note
 from ..solver import SolverSAP
 from ..solver.initial_poses import place_unplaced
 from .compile import compile_beside
@@ -109,7 +119,7 @@ class Shard:
         arrays = [getattr(self.state, f.name) for f in fields(self.state)]
         counts = [counter.iterations, counter.trials, counter.totals, counter.maxima, clock.time, clock.frame]
         dropped = [*self.solver.dropped.counters, *self.pipeline.record.counters]
-        outcome = [*self.solver.outcome.values(), *dropped]
+        outcome = [*self.solver.outcome.values(), *self.solver.memory.values(), *dropped]
         return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *outcome]
 
 
@@ -127,15 +137,26 @@ def check_memory(model: newton.Model, max_rigid_contact: Any, rigid_contact_max:
         check_room("rigid_contact_max", rigid_contact_max, BUFFER_PLACE, model.device)
 
 
+def check_threads(threads: Any, device: Any) -> tuple[int, list[Note]]:
+    """Number of threads on ``device``, and a note if more were asked for than make sense there.
+
+    Raises:
+        ValueError: It is no count.
+    """
+    count = check_count("threads", threads, 1)
+    if count == 1 or device.is_cpu:
+        return count, []
+    text = f"threads is {count}; it is for the CPU. On {device} all worlds run together, and nothing changes."
+    return 1, [Note("threads", text)]
+
+
 def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
     """First and last world (exclusive) of each thread's shard, as even as possible.
 
     Raises:
-        ThreadsError: Several threads on CUDA, or more threads than worlds.
+        ThreadsError: There are more threads than worlds.
     """
     worlds = int(model.world_count) if (model.body_world.numpy() >= 0).all() else 1
-    if not model.device.is_cpu and threads > 1:
-        raise ThreadsError(f"Threads are for the CPU; on {model.device} all worlds run together.")
     if threads > worlds:
         raise ThreadsError(f"threads is {threads}, but there are only {worlds} worlds to share out.")
     bounds = np.linspace(0, worlds, threads + 1).round().astype(int)
@@ -163,9 +184,14 @@ def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
 
 
 def copy_control(model: SapModel, given: Any) -> SapControl:
-    """A control of ``model`` in public order, likewise."""
+    """A control of ``model`` in public order, likewise; inputs of MuJoCo's actuators go to the model."""
     control = model.control()
     if given is not None:
+        ctrl = getattr(getattr(given, "mujoco", None), "ctrl", None)
+        if ctrl is not None:
+            target = model.newton_model.mujoco.ctrl
+            check_array("control", "mujoco.ctrl", ctrl, (wp.float32,), len(target), model.device)
+            wp.copy(target, ctrl)
         given = check_control(given, model.newton_model)
         if given.joint_f_order != "public":
             raise ValueError("control is in sap order; Simulation takes public order.")
@@ -204,7 +230,7 @@ def make_shards(
         if capacity is not None:
             capacity = math.ceil(capacity * (last - first) / int(model.newton_model.world_count))
         bounds = {kind: slice(int(start[first]), int(start[last])) for kind, start in starts.items()}
-        q, u = _slice_buffers(state, bounds), _slice_buffers(control, bounds)
+        q, u = slice_buffers(state, bounds), slice_buffers(control, bounds)
         shards.append(Shard(share, SapModel(share.model), q, u, for_solver, for_pipeline, capacity, counts))
     return tuple(shards)
 
@@ -213,7 +239,7 @@ _KINDS = {"joint_q": "coord", "joint_target_pos": "coord", "body_q": "body", "bo
 """What the entries of a buffer belong to; those of the others to dofs."""
 
 
-def _slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
+def slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
     """A state or control whose arrays are slices of those in ``buffers``; order flags are kept."""
     values = {f.name: getattr(buffers, f.name) for f in fields(buffers)}
     cut = {n: v[bounds[_KINDS.get(n, "dof")]] for n, v in values.items() if isinstance(v, wp.array)}

@@ -27,7 +27,8 @@ _EQUALITY = "mujoco:equality_constraint"
 
 _MATERIAL = ("shape_material_ke", "shape_material_kd", "shape_material_mu", "sap:shape_material_tau")
 _GEOMETRY = ("shape_margin", "shape_gap", "shape_transform", "shape_scale", "shape_collision_radius", "shape_flags")
-_LIVE = (*_MATERIAL, *_GEOMETRY)
+_BOUNDS = ("shape_collision_aabb_lower", "shape_collision_aabb_upper")
+_LIVE = (*_MATERIAL, *_GEOMETRY, *_BOUNDS)
 """Arrays by shape that steps read, so that what is written there acts in the next one."""
 
 
@@ -72,6 +73,11 @@ class WorldShare:
         self.model: newton.Model = self._cut()
         """The share; worlds are numbered from 0."""
         self._copy = self._plan_copy()
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """Number in the whole model of each shape of the share."""
+        return self._shapes
 
     @launches
     def pull(self) -> None:
@@ -275,7 +281,20 @@ def _custom_ranges(model: newton.Model, first: int, last: int) -> dict[Any, rang
             raise ThreadsError(f"{name} is not sorted by world, so the worlds cannot be shared out; use one thread.")
         start, stop = np.searchsorted(worlds, (first, last))
         ranges[spec.frequency] = range(int(start), int(stop))
+    tendons = ranges.get("mujoco:tendon", range(0))
+    for part in ("joint", "wrap"):
+        ranges[f"mujoco:tendon_{part}"] = _tendon_parts(model, tendons, part)
     return ranges
+
+
+def _tendon_parts(model: newton.Model, tendons: range, part: str) -> range:
+    """Joints or wraps of some tendons: those of a world lie together."""
+    if not len(tendons):
+        return range(0)
+    first, count = (getattr(model.mujoco, f"tendon_{part}_{name}").numpy()[tendons] for name in ("adr", "num"))
+    if not count.any():
+        return range(0)
+    return range(int(first[count > 0].min()), int((first + count)[count > 0].max()))
 
 
 def _world_range(model: newton.Model, name: str, first: int, last: int) -> range:

@@ -127,6 +127,15 @@ class StepStatistics:
         """World-steps in which most of the kinetic energy was the time step's own error."""
         return self._total(UNSTABLE)
 
+    def __repr__(self) -> str:
+        newton, trials = self.iterations, self.line_search_trials
+        return (
+            f"<StepStatistics of {self.world_steps:,} world-steps: {self.mean_contacts:.3g} contacts on average, "
+            f"Newton iterations {newton.mean:.3g} on average, {newton.p99} p99, {newton.max} max, line search trials "
+            f"{trials.mean:.3g}, {trials.p99}, {trials.max}, contacts dropped {self.truncated_contacts:,}, "
+            f"not converged {self.not_converged:,}, failed {self.failed:,}, unstable {self.unstable:,}>"
+        )
+
     def _total(self, which: int) -> int:
         return int(sum(int(counter.totals.numpy()[which]) for counter in self._counters))
 

@@ -3,6 +3,7 @@
 import newton
 import numpy as np
 import pytest
+import torch
 import warp as wp
 
 from sap_warp import SapModel, Simulation
@@ -148,3 +149,86 @@ def test_bodies_that_are_in_place_are_left_alone(rng):
     sim.model.body_q.assign(poses)
     again = Simulation(sim.model, dt=0.005)
     np.testing.assert_array_equal(again.body_q.flat(), poses)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_replayed_resets_are_launched_ones(threads, rng):
+    """From the second time on a graph is replayed: the bits of a new simulation, from any kind of array."""
+    sim, other = make_sim("humanoid", threads=threads), make_sim("humanoid")
+    q = sim.joint_q.numpy() + rng.uniform(-0.01, 0.01, (WORLDS, 28)).astype(np.float32)
+    qd = rng.uniform(-1, 1, (WORLDS, 27))  # fp64, which is rounded
+    mask = np.array([True, False, True, False, True])
+    q[~mask] = np.nan  # rows that nobody reads
+    given = [
+        (mask, q, qd),
+        (mask.tolist(), q.ravel(), qd.tolist()),
+        (torch.tensor(mask), torch.tensor(q), torch.tensor(qd)),
+        (wp.array(mask, dtype=wp.bool, device="cpu"), wp.array(q, device="cpu"), wp.array(qd, device="cpu")),
+    ]
+    other.reset(mask, joint_q=q, joint_qd=qd)
+    expected = values(other)
+    np.testing.assert_array_equal(other.joint_q.numpy()[mask], q[mask])
+    np.testing.assert_array_equal(other.joint_qd.numpy()[mask], qd[mask].astype(np.float32))
+    for arguments in given:
+        sim.step(3)
+        sim.reset(~mask)
+        sim.reset(arguments[0], joint_q=arguments[1], joint_qd=arguments[2])
+        assert_equal(expected, values(sim))
+    assert len(sim._resets._graphs) == 2
+    sim.reset(mask)  # without coordinates again
+    np.testing.assert_array_equal(sim.joint_q.flat(), sim.model.joint_q.numpy())
+
+
+def test_graphs_of_resets_follow_the_model():
+    """The initial state is read afresh, also from an array that was replaced."""
+    sim = make_sim("cube", 2)
+    for _ in range(3):
+        sim.reset([True, True])
+    start = sim.model.joint_q.numpy()
+    start[2] = 3.0
+    sim.reset([True, False])
+    assert sim.joint_q[0, 2] == 3.0
+    sim.model.joint_q = wp.clone(sim.model.joint_q)
+    sim.model.joint_q.fill_(0.5)
+    sim.notify_model_changed()
+    sim.reset([False, True])
+    np.testing.assert_array_equal(sim.joint_q[1], 0.5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+def test_bodies_follow_what_is_assigned(precision):
+    """Through the view; what is written into NumPy's arrays they follow after `update_bodies`."""
+    sim = make_sim("humanoid", 3, precision=precision)
+    feet = sim.body_q["right_foot"].numpy()
+    before = feet.copy()
+    sim.joint_q[1, "right_knee"] = -1.0
+    moved = np.abs(feet - before).max(axis=1) > 0.1
+    assert moved.tolist() == [False, True, False]
+    sim.joint_qd[2, "right_knee"] = 2.0
+    assert sim.body_qd[2, "right_foot"].numpy()[3:].any() and not sim.body_qd[0].numpy().any()
+    reference = make_sim("humanoid", 3, precision=precision)
+    reference.joint_q.numpy()[1, reference.find_coords("right_knee").indices] = -1.0
+    reference.joint_qd.numpy()[2, reference.find_dofs("right_knee").indices] = 2.0
+    reference.update_bodies([False, True, True])
+    assert_equal(values(reference), values(sim))
+
+
+@pytest.mark.parametrize(
+    "arguments, kind, text",
+    [
+        (([True],), ValueError, r"world_mask has shape \(1,\); expected \(2,\)"),
+        (([1, 0],), TypeError, "booleans"),
+        ((torch.tensor([1, 0]),), TypeError, "booleans"),
+        (([True, False], np.zeros(3)), ValueError, r"joint_q takes .* got \(3,\)"),
+        (([True, False], None, torch.zeros(2, 7)), ValueError, r"joint_qd takes .* got \(2, 7\)"),
+        (([True, False], "home"), TypeError, "joint_q takes an array of numbers"),
+    ],
+)
+def test_wrong_masks_and_coordinates_are_told(arguments, kind, text):
+    """And nothing has been reset."""
+    sim = make_sim("cube", 2)
+    sim.joint_q.numpy()[:] += 1.0
+    before = sim.joint_q.numpy().copy()
+    with pytest.raises(kind, match=text):
+        sim.reset(*arguments)
+    np.testing.assert_array_equal(sim.joint_q.numpy(), before)

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import re
 
 import newton
 import numpy as np
@@ -639,3 +640,10 @@ def test_profile_takes_the_same_steps():
 def test_simulation_is_a_public_name():
     """It is found where users look for it."""
     assert sap_warp.Simulation is Simulation
+
+
+def test_statistics_show_themselves():
+    """What a console prints has the numbers."""
+    sim = make_sim(worlds=3)
+    sim.step(4)
+    assert re.search(r"12 world-steps.*Newton iterations.*not converged 0, failed 0", repr(sim.statistics))
