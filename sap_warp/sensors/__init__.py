@@ -1,0 +1,8 @@
+"""What a robot could measure: forces in joints and contacts, distances along rays, and what Newton's sensors need."""
+
+from .forces import ForceSensors
+from .observables import Observed
+from .pairs import ContactPairs
+from .rays import RaySensor, height_scan
+
+__all__ = ["ContactPairs", "ForceSensors", "Observed", "RaySensor", "height_scan"]

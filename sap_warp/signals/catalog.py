@@ -1,0 +1,153 @@
+"""What signals there are, and which entries of which arrays their names stand for.
+
+A name is a quantity, or a quantity, a colon and a pattern of names: ``iterations``, ``joint_q:left_knee``,
+``body_q:torso.z``, ``contact_force:*_foot``. Quantities of bodies have components, of which one can be chosen behind a
+dot. Every signal is one number for each world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .sources import Source, SourceCache
+
+_POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+_TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+_WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+
+class SignalError(ValueError):
+    """There is no such signal."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One kind of signal."""
+
+    kind: str
+    """Of what there is one of: world, body, dof, coord or actuator."""
+    unit: str
+    """Of its numbers."""
+    text: str
+    """What it is."""
+    components: tuple[str, ...] = ()
+    """Names of its numbers, if there are several."""
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "joint_q": Quantity("coord", "m or rad", "generalized position"),
+    "joint_qd": Quantity("dof", "m/s or rad/s", "generalized velocity"),
+    "joint_f": Quantity("dof", "N or N m", "generalized force that is applied"),
+    "joint_target_q": Quantity("coord", "m or rad", "position target of a drive"),
+    "joint_target_qd": Quantity("dof", "m/s or rad/s", "velocity target of a drive"),
+    "ctrl": Quantity("actuator", "", "input of a MuJoCo actuator"),
+    "body_q": Quantity("body", "m", "pose of a body in world frame", _POSE),
+    "body_qd": Quantity("body", "m/s, rad/s", "velocity of a body's centre of mass and its rotation", _TWIST),
+    "body_f": Quantity("body", "N, N m", "external wrench on a body", _WRENCH),
+    "contact_force": Quantity("body", "N", "net contact force on a body, world axes", ("x", "y", "z", "norm")),
+    "iterations": Quantity("world", "", "Newton iterations of the step"),
+    "line_search_iterations": Quantity("world", "", "trials of the line search"),
+    "residual": Quantity("world", "", "optimality ratio of the step"),
+    "status": Quantity("world", "", "`SolveStatus` of the step"),
+    "contacts": Quantity("world", "", "contacts of the step"),
+    "dropped": Quantity("world", "", "contacts that found no place"),
+    "penetration": Quantity("world", "m", "deepest overlap at the start of the step"),
+    "energy": Quantity("world", "J", "kinetic energy and that of gravity"),
+    "kinetic_energy": Quantity("world", "J", "kinetic energy of all bodies"),
+    "potential_energy": Quantity("world", "J", "energy of all bodies by gravity, zero at height 0"),
+}
+"""All quantities by name."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One number for each world."""
+
+    name: str
+    """Quantity, name and component."""
+    quantity: str
+    """One of `QUANTITIES`."""
+    unit: str
+    """Of the number."""
+    source: Source
+    """The array."""
+    entries: np.ndarray
+    """Entry of that array, as a flat array of numbers, for each world."""
+
+
+def list_signals(sim: Any) -> list[str]:
+    """Names of all signals of a simulation, without components: for menus and messages."""
+    names = []
+    for name, quantity in QUANTITIES.items():
+        if quantity.kind == "world":
+            names.append(name)
+        elif quantity.kind != "actuator" or sim._names.has("actuator"):
+            names += [f"{name}:{entry}" for entry in sim._names.names(quantity.kind)]
+    return names
+
+
+def find_signals(sim: Any, names: str | Iterable[str]) -> list[Signal]:
+    """Signals by name.
+
+    Args:
+        sim: The simulation.
+        names: One name or several, or several in one text with commas between them; patterns stand for all that match.
+
+    Raises:
+        SignalError: There is no such signal.
+    """
+    texts = [names] if isinstance(names, str) else list(names)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"signals are {names!r}; expected a name, or several.")
+    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    if not wanted:
+        raise SignalError(f"No signal is named. {_known()}")
+    cache = SourceCache(sim)
+    found: dict[str, Signal] = {}
+    for text in wanted:
+        for signal in _expand(sim, cache, text):
+            found.setdefault(signal.name, signal)
+    return list(found.values())
+
+
+def _known() -> str:
+    parts = [name if q.kind == "world" else f"{name}:NAME" for name, q in QUANTITIES.items()]
+    return f"There is: {', '.join(parts)}."
+
+
+def _expand(sim: Any, cache: SourceCache, text: str) -> Sequence[Signal]:
+    name, colon, pattern = text.partition(":")
+    if name not in QUANTITIES:
+        raise SignalError(f"Signal {text!r} is not known. {_known()}")
+    quantity = QUANTITIES[name]
+    if quantity.kind == "world":
+        if colon:
+            raise SignalError(f"Signal {text!r}: {name} belongs to whole worlds; write {name!r}.")
+        return [Signal(name, name, quantity.unit, cache.get(name), np.arange(sim.world_count))]
+    if not pattern:
+        raise SignalError(f"Signal {text!r} needs the name of a {quantity.kind}, for example '{name}:*'.")
+    pattern, component = _split_component(quantity, pattern)
+    if quantity.kind == "actuator" and not sim._names.has("actuator"):
+        raise SignalError(f"Signal {text!r}: the model has no actuators of MuJoCo's.")
+    try:
+        columns, names = sim._names.find(quantity.kind, pattern)
+    except KeyError as error:
+        raise SignalError(f"Signal {text!r}: {error}") from None
+    source, starts = cache.get(name), sim._names.starts_of(quantity.kind)[:-1]
+    signals = []
+    for column, entity in zip(columns, names, strict=True):
+        for part in (component,) if component else (quantity.components or ("",)):
+            place = quantity.components.index(part) if part else 0
+            entries = (starts + int(column)) * source.width + place
+            full = f"{name}:{entity}" + (f".{part}" if part else "")
+            signals.append(Signal(full, name, quantity.unit, source, entries))
+    return signals
+
+
+def _split_component(quantity: Quantity, pattern: str) -> tuple[str, str]:
+    stem, dot, last = pattern.rpartition(".")
+    return (stem, last) if dot and last in quantity.components else (pattern, "")
