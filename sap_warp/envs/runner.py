@@ -1,0 +1,268 @@
+"""Episodes of a task in all worlds: actions in, observations and rewards out, finished worlds begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..simulation.health import FAILED_FROM
+from .draws import Draws, mix, world_keys
+from .task import Task
+from .terms import Term
+
+START, ADVANCE, NOISE = 1, 2, 3
+"""Streams of random numbers of a world."""
+BOUND = 1.0
+"""Actions are clipped to between minus this and this."""
+
+
+class Ended(NamedTuple):
+    """What is known of worlds whose episode ended in a step."""
+
+    worlds: Any
+    """Their numbers, ascending, shape (n,)."""
+    observation: Any
+    """The last they saw, shape (n, observations)."""
+    returns: np.ndarray
+    """Sum of rewards over the episode, shape (n,)."""
+    lengths: np.ndarray
+    """Control steps, shape (n,)."""
+    terms: dict[str, np.ndarray]
+    """For each reward its sum over the episode, with its weight; for each metric its mean. Shape (n,)."""
+
+    def only(self, chosen: np.ndarray) -> Ended:
+        """Some of them; ``chosen`` are n booleans."""
+        terms = {name: values[chosen] for name, values in self.terms.items()}
+        return Ended(self.worlds[chosen], self.observation[chosen], self.returns[chosen], self.lengths[chosen], terms)
+
+
+class Step(NamedTuple):
+    """Outcome of a step, arrays of the task's library over all worlds; they are not used again."""
+
+    observation: Any
+    """What the policy sees next, shape (worlds, observations); the first of the next episode where one ended."""
+    reward: Any
+    """Shape (worlds,)."""
+    terminated: Any
+    """Which worlds reached an end, shape (worlds,)."""
+    truncated: Any
+    """Which worlds ran out of time and could have gone on, shape (worlds,)."""
+    ended: Ended | None
+    """About worlds that are in one of both; None if there is none."""
+
+
+class Runner:
+    """Runs a task."""
+
+    def __init__(self, task: Task, *, seed: int | Sequence[int] = 0, autoreset: bool = True, quiet: bool = False):
+        """Take over ``task``; call `reset` before the first step.
+
+        Args:
+            task: What to run.
+            seed: Of the random numbers; see `reset`.
+            autoreset: Whether worlds whose episode ended begin the next one within the same step.
+            quiet: Whether observations have no noise.
+        """
+        self.task, self.autoreset, self.quiet = task, autoreset, quiet
+        self.num_worlds, self.arrays = task.num_worlds, task.arrays
+        worlds, make = self.num_worlds, task.arrays.zeros
+        self._methods = {kind: [getattr(task, name) for name in names] for kind, names in task.terms.items()}
+        self._value_methods = self._methods["reward"] + self._methods["metric"]
+        self._values = make(len(self._value_methods), worlds)
+        self._sums = make(len(self._value_methods), worlds)
+        self._names = [*task.weights, *task.terms["metric"]]
+        factors = np.array([weight * task.control_dt for weight in task.weights.values()], np.float32)
+        self._weights, self._factors, self._paid = self.arrays.from_numpy(factors), factors[:, None], len(factors)
+        self._skipped = make(worlds, dtype="int64")  # steps that were not taken, but set
+        self._spare = 0  # control steps for which no world runs out of time, at least
+        self._action_shape = worlds, task.action_size
+        self._status = [self.arrays.share(shard.solver.world_status) for shard in task.sim.shards]
+        self.episodes = np.zeros(worlds, np.uint64)
+        """Episodes begun, shape (worlds,)."""
+        self._noisy = not quiet and any(term.noise for term in task.terms["observation"].values())
+        self._on_gpu = not task.sim.device.is_cpu
+        self._advances = type(task).advance is not Task.advance
+        self._start_q, self._start_qd = task.initial_q + 0.0, task.initial_qd + 0.0
+        self.taken = 0
+        """Environment steps taken, over all worlds."""
+        self.seed(seed)
+        task.derive()
+        self.observation_size = 0
+        """Numbers in an observation."""
+        self._parts = self._measure()
+
+    # Episodes.
+
+    def seed(self, seed: int | Sequence[int]) -> None:
+        """Begin the random numbers anew: world i takes seed + i, or the i-th of a list; call `reset` behind it."""
+        if isinstance(seed, (int, np.integer)):
+            seeds = [int(seed) + world for world in range(self.num_worlds)]
+        else:
+            seeds = [int(value) for value in seed]
+        if len(seeds) != self.num_worlds or min(seeds) < 0:
+            raise ValueError(f"seed is {seed!r}; it must be a number from 0, or a list of {self.num_worlds} of them.")
+        self._keys = mix(np.array([value % 2**64 for value in seeds], np.uint64) + np.uint64(1))
+        self._start_keys = world_keys(self._keys, START)
+        self.episodes[:] = 0
+        if self.task.randomization:
+            self.task.sim.randomize(self.task.randomization, seed=seeds[0])
+
+    def reset(self, world_mask: np.ndarray | None = None) -> Any:
+        """Begin an episode in all worlds, or in those of a mask; returns the observation of all worlds."""
+        chosen = np.arange(self.num_worlds) if world_mask is None else np.flatnonzero(world_mask)
+        if len(chosen):
+            mask = np.ones(self.num_worlds, bool) if world_mask is None else world_mask
+            self._begin(chosen, self.arrays.from_numpy(mask))
+        return self._observe()
+
+    def spread(self) -> None:
+        """Let worlds be at random points of their episodes, so that they do not all run out of time together."""
+        limit = self.task.step_limit
+        self.set_steps(Draws(world_keys(self._keys, 0), self.arrays.from_numpy).integers(0, limit))
+
+    def set_steps(self, steps: Any) -> None:
+        """Set how many control steps the present episodes have taken, shape (worlds,)."""
+        self._skipped = self._skipped + (steps - self.task.steps)
+        self.task.steps[:] = steps
+        self._spare = 0
+
+    def step(self, actions: Any) -> Step:
+        """Take a control step with ``actions`` of shape (worlds, actions).
+
+        Raises:
+            ValueError: The actions have another shape; or, on the CPU, one is not a finite number.
+        """
+        task = self.task
+        self._act(actions)
+        if self._on_gpu:
+            with self.arrays.stream():
+                task.sim.step(task.substeps)
+        else:
+            task.sim.step(task.substeps)
+        task.steps += 1
+        self.taken += self.num_worlds
+        if self._advances:
+            task.advance(self._draw(ADVANCE))
+        task.derive()
+        terminated = task.terminated = self._find_terminated()
+        self._spare -= 1
+        if self._spare > 0:
+            truncated, done = terminated & False, terminated
+        else:
+            truncated = (task.steps >= task.step_limit) & ~terminated
+            done = terminated | truncated
+            self._spare = task.step_limit - int(task.steps.max())
+        reward = self._find_rewards()
+        observation = self._observe()
+        ended = None
+        if done.any():
+            ended = self._end(done, observation)
+            if self.autoreset:
+                self._begin(self.arrays.to_numpy(ended.worlds), done)
+                observation = self._observe()
+        return Step(observation, reward, terminated, truncated, ended)
+
+    # Details.
+
+    def _act(self, given: Any) -> None:
+        """Check and clip actions, and hand them to the simulation."""
+        task = self.task
+        actions = self.arrays.as_actions(given)
+        if actions.shape != self._action_shape:
+            raise ValueError(
+                f"actions have shape {tuple(actions.shape)}; expected ({self.num_worlds}, {task.action_size})."
+            )
+        flat = actions.reshape(-1)
+        if not self._on_gpu and isnan(flat @ flat):  # on a GPU nobody waits; such a world diverges
+            actions = self.arrays.to_numpy(actions)
+            worlds = np.flatnonzero(np.isnan(actions).any(axis=1))
+            raise ValueError(f"actions of worlds {worlds[:8].tolist()} are not numbers.")
+        task.previous_action, task.action = task.action, actions.clip(-BOUND, BOUND)
+        task.apply(task.action)
+
+    def _find_terminated(self) -> Any:
+        """Worlds at an end, and those that could not take a step."""
+        status = self._status[0] if len(self._status) == 1 else self.task.xp.concatenate(self._status)
+        terminated = status >= int(FAILED_FROM)
+        for method in self._methods["termination"]:
+            terminated |= method()
+        return terminated
+
+    def _find_rewards(self) -> Any:
+        values = self._values
+        for row, method in enumerate(self._value_methods):
+            values[row] = method()
+        self._sums += values
+        reward = self._weights @ values[: self._paid]
+        return reward
+
+    def _end(self, done: Any, observation: Any) -> Ended:
+        """What is known of the episodes that end, before it is lost."""
+        task, to_numpy = self.task, self.arrays.to_numpy
+        worlds = task.worlds[done]
+        lengths, sums = to_numpy(task.steps[worlds] - self._skipped[worlds]), to_numpy(self._sums[:, worlds])
+        sums[: self._paid] *= self._factors
+        sums[self._paid :] /= lengths
+        terms = dict(zip(self._names, sums, strict=True))
+        return Ended(worlds, observation[worlds], sums[: self._paid].sum(axis=0), lengths, terms)
+
+    def _begin(self, worlds: np.ndarray, mask: Any) -> None:
+        """Begin an episode in some worlds, which are given in both ways."""
+        task, places = self.task, self.arrays.from_numpy(worlds)
+        self.episodes[worlds] += np.uint64(1)
+        keys = world_keys(self._start_keys[worlds], self.episodes[worlds])
+        q, qd = task.start(places, Draws(keys, self.arrays.from_numpy))
+        self._start_q[places] = task.initial_q[places] if q is None else q
+        self._start_qd[places] = task.initial_qd[places] if qd is None else qd
+        with self.arrays.stream():
+            task.sim.reset(mask, self._start_q, self._start_qd)
+        task.steps[places] = self._skipped[places] = 0
+        task.action[places] = 0.0
+        self._sums[:, places] = 0.0
+        task.derive()
+
+    def _draw(self, stream: int) -> Draws:
+        """Random numbers of this step for all worlds; nothing is computed unless some are drawn."""
+        counts = stream, self.episodes, self.task.steps
+        return Draws(lambda: world_keys(self._keys, *map(self._count, counts)), self.arrays.from_numpy)
+
+    def _count(self, value: Any) -> Any:
+        return value if isinstance(value, (int, np.ndarray)) else self.arrays.to_numpy(value)
+
+    def _measure(self) -> list[tuple[Any, Term, list[Any]]]:
+        """Method, mark and columns of each observation.
+
+        Raises:
+            ValueError: A term returns something else than numbers for each world.
+        """
+        parts, begin = [], 0
+        for name, term in self.task.terms["observation"].items():
+            method = getattr(self.task, name)
+            values, places = method(), []
+            for value in values if isinstance(values, tuple) else (values,):
+                shape = tuple(getattr(value, "shape", ()))
+                if len(shape) not in (1, 2) or shape[0] != self.num_worlds:
+                    raise ValueError(
+                        f"{type(self.task).__name__}.{name} returns an array of shape {shape}; expected "
+                        f"({self.num_worlds},) or ({self.num_worlds}, n)."
+                    )
+                places.append(begin if len(shape) == 1 else slice(begin, begin + shape[1]))
+                begin += 1 if len(shape) == 1 else shape[1]
+            parts.append((method, term, places))
+        self.observation_size = begin
+        return parts
+
+    def _observe(self) -> Any:
+        result = self.arrays.empty(self.num_worlds, self.observation_size)
+        draw = self._draw(NOISE) if self._noisy else None
+        for method, term, places in self._parts:
+            values = method()
+            for columns, value in zip(places, values if isinstance(values, tuple) else (values,), strict=True):
+                if term.noise and draw is not None:
+                    size = None if isinstance(columns, int) else columns.stop - columns.start
+                    value = value + draw.uniform(-term.noise, term.noise, size)
+                result[:, columns] = value if term.scale == 1.0 else value * term.scale
+        return result
