@@ -1,0 +1,87 @@
+"""`sap-warp diagnose`: run a scene for a while and say what goes wrong, why, and what to change."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..scene_files import printable
+from .common import (
+    EXIT_OK,
+    add_confine_argument,
+    add_option_arguments,
+    add_solver_arguments,
+    check_target,
+    positive_int,
+    positive_seconds,
+    print_table,
+    scene_listing,
+    show_progress,
+    write_json,
+)
+from .run import make_simulation, prepare
+
+if TYPE_CHECKING:
+    from ..diagnose import Report
+
+EXIT_PROBLEMS = 1
+"""There is a finding of the kind "problem"."""
+_DESCRIPTION = """\
+Simulate a scene and report what goes wrong, worst first: grips that slip and contacts that creep or sink, drives at
+their effort limit, joints against their limits, jitter, energy from nowhere, unfinished solves, dropped contacts,
+diverged worlds; each with its cause, what to change, and what that should do.
+
+exit code: 0 if nothing is worse than a warning, 1 if there is a problem, 2 if the request cannot be met"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to ``commands``, an argparse sub-parser action."""
+    help_text = "run a scene and say what goes wrong, why, and what to change"
+    parser = commands.add_parser("diagnose", help=help_text, description=_DESCRIPTION, **scene_listing())
+    add = parser.add_argument
+    add("scene", help="scene file or name")
+    add("--seconds", type=positive_seconds, default=2.0, metavar="S", help="simulated time [s] (default: %(default)s)")
+    add("--after", type=positive_seconds, metavar="S", help="look only at what happens after so many seconds")
+    text = "worlds (default: %(default)s)"
+    add("--worlds", dest="num_worlds", type=positive_int, default=1, metavar="N", help=text)
+    add("--seed", type=int, metavar="N", help="start every world in its own random pose")
+    add_solver_arguments(parser)
+    add_option_arguments(parser)
+    add("--json", type=Path, metavar="FILE", help="also write the report to FILE")
+    add_confine_argument(parser)
+    parser.set_defaults(command=run, robot=None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    check_target(arguments.json)
+    sim = make_simulation(arguments)
+    from ..diagnose import diagnose
+
+    prepare(sim)
+    if arguments.after is not None:
+        sim.step(max(1, round(arguments.after / sim.dt)))
+    steps = max(1, math.ceil(round(arguments.seconds / sim.dt, 6)))
+    with show_progress(steps) as report:
+        result = diagnose(sim, arguments.seconds, progress=report)
+    print_report(result)
+    write_json(arguments.json, result)
+    return EXIT_PROBLEMS if any(finding.severity == "problem" for finding in result.findings) else EXIT_OK
+
+
+def print_report(result: Report) -> None:
+    """Findings as text, numbers as tables."""
+    if not sys.stdout.isatty():
+        print("\n".join(printable(line) for line in result.lines()))
+        return
+    title, *_ = result.lines()
+    print(printable(title))
+    if not result.findings:
+        print("nothing found")
+    for finding in result.findings:
+        print("\n" + "\n".join(printable(line) for line in finding.lines()))
+    for table in result.tables:
+        print_table(table.title, table.header, table.rows, show_header=any(table.header))
