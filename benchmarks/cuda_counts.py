@@ -11,24 +11,19 @@ numbers of two versions of the code can be compared, and no machine disturbs the
 from __future__ import annotations
 
 import argparse
-import re
-import shutil
-import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import warp as wp
 
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
+from tests.cuda import registers
 from tests.cuda.emulator.device import Device
 from tests.cuda.emulator.driver import Driver, pretended
 
-ARCHITECTURES = (80, 89, 90, 120)
-COLUMNS = ("all", "fp64", "fp32", "loads", "stores", "atomics", "shuffles")
+COLUMNS = ("all", "moves", "fp64", "fp32", "loads", "stores", "atomics", "shuffles")
 PHASES = {"falling": 110, "settled": 1600}
 """Steps before counting begins."""
 COUNTED = 5
@@ -92,31 +87,15 @@ def memory_per_world(scene: str, **options: Any) -> float:
     return (sizes[1] - sizes[0]) / (many - few)
 
 
-def register_table(kernels: dict[str, Any]) -> None:
+def register_table(scene: str, **options: Any) -> None:
     """Print registers and bytes of spills of each kernel."""
-    ptxas = shutil.which("ptxas")
-    if ptxas is None:
+    if registers.ptxas() is None:
         print("There is no ptxas to tell registers.")
         return
-    print(f"{'registers / spilled bytes':28s}" + "".join(f"{f'sm_{arch}':>12s}" for arch in ARCHITECTURES))
-    for name, (module, block_dim) in kernels.items():
-        row = [registers(ptxas, module, block_dim, arch) for arch in ARCHITECTURES]
-        print(f"{name:28s}" + "".join(f"{text:>12s}" for text in row), flush=True)
-
-
-def registers(ptxas: str, module: Any, lanes: int, arch: int) -> str:
-    """Registers and spilled bytes of the hungriest kernel of a module."""
-    module.options["block_dim"] = lanes
-    with tempfile.TemporaryDirectory() as folder:
-        files = wp.compile_aot_module(module, arch=[arch], module_dir=folder, use_ptx=True)
-        text = next(f for f in files if f.suffix == ".ptx").read_text(errors="ignore").replace("\0", "")
-        # An older ptxas refuses a newer version line, though it knows the instructions.
-        source = Path(folder) / "lowered.ptx"
-        source.write_text(re.sub(r"^\.version \S+", ".version 8.8", text, flags=re.M))
-        command = [ptxas, "-v", "-O3", f"-arch=sm_{arch}", "-o", "/dev/null", str(source)]
-        said = subprocess.run(command, capture_output=True, text=True).stderr
-    used, spilled = (re.findall(p, said) for p in (r"Used (\d+) registers", r"(\d+) bytes spill stores"))
-    return f"{max(map(int, used))} / {max(map(int, spilled))}" if used else "not read"
+    found = registers.measure(scene=scene, **options)
+    print(f"{'registers / spilled bytes':28s}" + "".join(f"{arch:>12s}" for arch in next(iter(found.values()))))
+    for name, row in found.items():
+        print(f"{name:28s}" + "".join(f"{f'{used} / {spilled}':>12s}" for used, spilled in row.values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -138,9 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"\n{given.scene}, {given.preset}, {gpu.solver.block_dim} lanes, {phase}: ", end="")
             count(cpu, gpu, driver)
         print(f"\nmemory: {memory_per_world(given.scene, **options) / 1e3:.1f} kB per world, where there are many")
-        kernels = {k.key.rpartition("__")[2]: (k.module, gpu.solver.block_dim) for k in gpu.solver.kernels(gpu.state)}
     if given.registers:
-        register_table(kernels)
+        register_table(given.scene, **options)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The emulator itself: it computes what the CPU computes, and sees what must not happen on a GPU."""
 
+import ctypes
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import warp as wp
 from sap_warp.kernels.lanes import barrier, lane, make_block_sum
 from tests.cuda.emulator import ptx
 from tests.cuda.emulator.device import EmulationError
+from tests.cuda.emulator.driver import Driver
 from tests.cuda.emulator.translate import UnknownOpcodeError, translate
 from tests.cuda.twins import GPU
 
@@ -154,6 +156,18 @@ def test_graphs_record_and_replay(gpu):
     assert not scratch.numpy().any()
     with pytest.raises(EmulationError, match="copy to the host while a graph"), wp.ScopedCapture(GPU):
         values.numpy()
+
+
+def test_a_graph_of_an_earlier_driver_can_be_destroyed_late(gpu):
+    """Warp destroys a graph when its garbage is collected, by then perhaps through the next driver."""
+    stream, made = ctypes.c_void_p(7), []
+    for driver in (Driver(gpu.native, gpu.device, 1, 80) for _ in range(2)):
+        graph = ctypes.c_void_p()
+        driver.wp_cuda_graph_begin_capture(None, stream, 0, 0)
+        driver.wp_cuda_graph_end_capture(None, stream, ctypes.byref(graph))
+        made.append(graph)
+    driver.wp_cuda_graph_destroy(None, made[0])
+    assert driver.wp_cuda_graph_launch(made[1], stream)
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------

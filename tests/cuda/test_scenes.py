@@ -7,21 +7,24 @@ from tests.cuda.scenes import SCENES
 from tests.cuda.twins import Twins
 
 STEPS = 4
-ROUND_OFF = {"approx32": 2e-6, "approx64": 1e-12, "drake": 1e-12}
-"""Relative to the largest velocity. With approx32 free motion and factorization are in fp32."""
+ROUND_OFF = {"approx32": 2e-6, "approx64": 1e-12, "drake": 1e-12, "robot": 1e-4}
+"""Relative to the largest velocity. With approx32 and robot free motion and factorization are in fp32; robot stops
+where forces are in balance to 1e-4, so that round-off may decide about the last iteration."""
+CASES = [(scene, preset) for scene in SCENES for preset in PRESETS if preset != "robot"]
+CASES += [(scene, "robot") for scene in ("stack", "gripper", "couplings")]
+"""All scenes with the specification's presets; ours differs from them in line search and friction."""
 WORSE = {"humanoid": 1e4, "four_bar": 10.0}
 """By how much the condition of the problem amplifies it: stiff drives of light links, rows far stiffer than A."""
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(("scene", "preset"), CASES)
 def test_steps_equal_those_of_the_cpu(gpu, scene, preset):
     """Velocities, iterations, status and rows of each step; states after it to the precision they are stored in."""
     twins = Twins(SCENES[scene], preset=preset)
     tolerance = ROUND_OFF[preset] * WORSE.get(scene, 1.0)
     for _ in range(STEPS):
         found = twins.step()
-        assert found["status"] == found["rows"] == 0 and found["iterations"] <= (preset == "approx32"), found
+        assert found["status"] == found["rows"] == 0 and found["iterations"] <= (ROUND_OFF[preset] > 1e-9), found
         assert found["velocity"] < tolerance, found
         for name in ("joint_q", "joint_qd", "body_q", "body_qd"):
             assert found[name] < tolerance + 4e-7, found

@@ -29,9 +29,9 @@ class Twins:
     def __init__(
         self, build: Callable[[str], newton.Model], dt: float = 0.005, preset: str = "approx32", **options: Any
     ):
-        """``build`` makes the model on a device. Two warps share a world with fp64, else what the solver chooses."""
+        """``build`` makes the model on a device. With approx64 two warps share a world."""
         self.cpu = Stepper(build("cpu"), dt, preset, **options)
-        lanes = None if preset == "approx32" else 64
+        lanes = 64 if preset == "approx64" else None
         self.gpu = Stepper(build(GPU), dt, preset, block_dim=lanes, **options)
 
     def step(self) -> dict[str, float]:

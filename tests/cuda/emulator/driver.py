@@ -25,11 +25,13 @@ OURS = ("sap_warp", "tests")
 STREAM = 0x57E0000
 CONTEXTS = itertools.count(0xC0DA00, 16)
 """The first context of each driver; its device i has the i-th after it. Warp remembers what it loaded by context."""
+HANDLES = itertools.count(1)
+"""Of streams, events and graphs. One count for all drivers: Warp may destroy a graph of an earlier driver late, when
+its garbage is collected, and must not hit a graph of the driver in place by then."""
 SIZES: dict[int, int] = {}
 """Bytes by address of all that is allocated."""
 PROPERTIES = {
     "name": b"pretended",
-    "arch": 80,
     "sm_count": 4,
     "max_shared_memory": 65536,
     "pci_domain_id": 0,
@@ -94,16 +96,16 @@ class HostModule:
 class Driver:
     """Answers for Warp's native library; what has to do with neither CUDA nor devices goes on to it."""
 
-    def __init__(self, native: Any, device: Device, device_count: int):
+    def __init__(self, native: Any, device: Device, device_count: int, arch: int):
         """Stand in for ``native``."""
         self.native, self.device, self._device_count = native, device, device_count
+        self._properties = PROPERTIES | {"arch": arch}
         self.edit: Callable[[str, str], str] = lambda name, text: text
         """Changes the PTX of a kernel before it is translated: for mutations."""
         self.log: list[tuple[str, str]] = []
         """What was asked of the device: (launch, kernel), (h2d, ""), (d2h, ""), (d2d, ""), (set, ""), (graph, "")."""
         self._first_context = next(CONTEXTS)
         self._current: list[int | None] = [None]
-        self._ids = itertools.count(1)
         self._graphs: dict[int, list[Callable[[], None]]] = {}
         self._captures: dict[int, list[Callable[[], None]]] = {}
         self._lock = threading.RLock()
@@ -113,7 +115,7 @@ class Driver:
         """Properties of the device are those of `PROPERTIES`; the rest is Warp's, if it needs no GPU."""
         if name.startswith(("wp_cuda_device_get_", "wp_cuda_device_is_")):
             key = name.removeprefix("wp_cuda_device_get_")
-            return lambda *_: PROPERTIES.get(key, 0)
+            return lambda *_: self._properties.get(key, 0)
         if name.startswith("wp_cuda_compile") or ("cuda" not in name and not name.endswith("_device")):
             return getattr(self.native, name)
         if name.endswith("_device") and hasattr(self.native, name[:-6] + "host"):
@@ -178,7 +180,7 @@ class Driver:
         return 0
 
     def wp_cuda_stream_create(self, context: int, priority: int) -> int:
-        return STREAM + next(self._ids)
+        return STREAM + next(HANDLES)
 
     def wp_cuda_stream_destroy(self, context: int, stream: Any) -> None:
         pass
@@ -201,7 +203,7 @@ class Driver:
     wp_cuda_stream_wait_stream = wp_cuda_event_record = wp_cuda_event_destroy = wp_cuda_stream_wait_event
 
     def wp_cuda_event_create(self, *_: Any) -> int:
-        return next(self._ids)
+        return next(HANDLES)
 
     def wp_cuda_event_synchronize(self, event: Any) -> bool:
         self._refuse_in_capture("synchronization")
@@ -329,7 +331,7 @@ class Driver:
         return True
 
     def wp_cuda_graph_end_capture(self, context: int, stream: Any, graph: Any) -> bool:
-        graph._obj.value = next(self._ids)
+        graph._obj.value = next(HANDLES)
         self._graphs[graph._obj.value] = self._captures.pop(_number(stream))
         return True
 
@@ -367,15 +369,15 @@ def is_ours(module: Any) -> bool:
 
 
 @contextmanager
-def pretended(device: Device, device_count: int = 1) -> Iterator[Driver]:
-    """Devices ``cuda:0``, ... for the time of a ``with`` block; the default device stays the CPU."""
+def pretended(device: Device, device_count: int = 1, arch: int = 80) -> Iterator[Driver]:
+    """Devices ``cuda:0``, ... of sm_``arch`` for the time of a ``with`` block; the default device stays the CPU."""
     wp.init()
     runtime: Any = warp_context.runtime
-    before, load, arch = runtime.core, warp_context.Module.load, runtime.default_ptx_arch
+    before, load, ptx_arch = runtime.core, warp_context.Module.load, runtime.default_ptx_arch
     native = before.native if isinstance(before, (_Retired, Driver)) else before
     lists = [runtime.device_map, runtime.cuda_devices, runtime.cuda_primary_devices]
     kept = [each.copy() for each in lists]
-    driver = Driver(native, device, device_count)
+    driver = Driver(native, device, device_count, arch)
     hosts: dict[tuple[Any, bytes], HostModule] = {}
 
     def load_module(module: Any, on: Any, block_dim: Any = None, *rest: Any, **named: Any) -> Any:
@@ -388,7 +390,9 @@ def pretended(device: Device, device_count: int = 1) -> Iterator[Driver]:
             hosts[key] = HostModule(lambda: load(module, cpu, 1))
         return hosts[key]
 
-    runtime.core, runtime.default_ptx_arch = driver, PROPERTIES["arch"]
+    version = runtime.driver_version
+    runtime.core, runtime.default_ptx_arch = driver, arch
+    runtime.driver_version = (12, 8)  # for an older one Warp would load every module there is before a capture
     warp_context.Module.load = load_module
     try:
         runtime.cuda_devices.clear()
@@ -405,7 +409,7 @@ def pretended(device: Device, device_count: int = 1) -> Iterator[Driver]:
             each.clear()
             (each.update if isinstance(each, dict) else each.extend)(content)
         warp_context.Module.load = load
-        runtime.default_ptx_arch = arch
+        runtime.default_ptx_arch, runtime.driver_version = ptx_arch, version
         runtime.core = before if isinstance(before, Driver) else _Retired(native, driver)
 
 

@@ -40,13 +40,17 @@ def space_of(i: Instruction) -> str:
 
 
 def kinds(i: Instruction) -> Iterator[str]:
-    """What an instruction counts as, besides ``all``."""
+    """What an instruction counts as, besides ``all``. Moves are what ptxas does not make an instruction of."""
     name, kind, space = i.parts[0], i.parts[-1], space_of(i)
     if name in ("ld", "st"):
         if space in ("generic", "global"):
             yield "loads" if name == "ld" else "stores"
         else:
             yield space
+        if space == "param":
+            yield "moves"
+    elif name in ("mov", "cvta"):
+        yield "moves"
     elif name in ("atom", "red"):
         yield "atomics"
     elif name in ("shfl", "vote"):
