@@ -11,16 +11,21 @@ BENCH_ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench docs release-check clean
+.PHONY: help run test ci-tools lint format bench docs release-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-run: $(VENV)/.base ## simulate the humanoid scene and print a summary (RUN_ARGS=...)
-	$(BIN)/sap-warp run $(RUN_ARGS)
+run: $(VENV)/.base ## simulate the humanoid scene, print a summary and take a picture (RUN_ARGS=...)
+	$(BIN)/sap-warp run $(RUN_ARGS) --picture build/
 
 test: $(VENV)/.dev ## run the tests (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+ci-tools: $(VENV)/.dev ## install what some tests look for and skip themselves without: a browser, torch, two trainers
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
+	$(PIP) install --quiet torch==2.13.0
+	$(PIP) install --quiet stable-baselines3 rsl-rl-lib
 
 lint: $(VENV)/.dev ## check style, formatting and types
 	$(BIN)/ruff check .

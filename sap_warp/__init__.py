@@ -7,7 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import conventions
+    from . import conventions, randomization
     from .collision import (
         ContactCapacityError,
         SapCollisionModel,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         sap_model_from_newton,
         sap_state_from_newton,
     )
+    from .pictures import Camera, Recorder, RecordingError
+    from .rollouts import Rollouts, Trajectories, rollout
     from .scene import (
         SapLoadedScene,
         SapSceneError,
@@ -34,16 +36,24 @@ if TYPE_CHECKING:
         load_sap_scene,
         load_sap_scene_config,
     )
+    from .signals import SignalError, SignalRecording
     from .simulation import (
+        ActionLatency,
+        CheckpointError,
         HeterogeneousWorldsError,
+        ObservationNoise,
         Simulation,
+        SimulationGroup,
+        SimulationState,
         StepStatistics,
         ThreadsError,
+        UnknownNameError,
         WorldFailedError,
         WorldView,
     )
     from .solver import (
         ContactForces,
+        JointForces,
         SapContactJacobian,
         SapContactSolve,
         SapFreeMotion,
@@ -58,6 +68,7 @@ if TYPE_CHECKING:
 # follow only literal imports and a literal list; tests/test_package.py keeps the three in step.
 _SUBMODULE_OF = {
     "conventions": "conventions",
+    "randomization": "randomization",
     "SapModel": "model",
     "SapState": "model",
     "SapControl": "model",
@@ -82,23 +93,46 @@ _SUBMODULE_OF = {
     "SolveStatus": "solver",
     "UnsupportedModelError": "solver",
     "ContactForces": "solver",
+    "JointForces": "solver",
     "SapLoadedScene": "scene",
     "SapSceneError": "scene",
     "SapUnsupportedSceneFeature": "scene",
     "load_sap_scene": "scene",
     "load_sap_scene_config": "scene",
+    "Camera": "pictures",
+    "Recorder": "pictures",
+    "RecordingError": "pictures",
+    "SignalRecording": "signals",
+    "SignalError": "signals",
+    "Rollouts": "rollouts",
+    "Trajectories": "rollouts",
+    "rollout": "rollouts",
     "Simulation": "simulation",
+    "SimulationState": "simulation",
+    "CheckpointError": "simulation",
+    "ActionLatency": "simulation",
+    "ObservationNoise": "simulation",
+    "SimulationGroup": "simulation",
     "StepStatistics": "simulation",
     "WorldView": "simulation",
     "HeterogeneousWorldsError": "simulation",
     "ThreadsError": "simulation",
+    "UnknownNameError": "simulation",
     "WorldFailedError": "simulation",
 }
 
 __all__ = [
+    "ActionLatency",
+    "Camera",
+    "CheckpointError",
     "ContactCapacityError",
     "ContactForces",
     "HeterogeneousWorldsError",
+    "JointForces",
+    "ObservationNoise",
+    "Recorder",
+    "RecordingError",
+    "Rollouts",
     "SapCollisionModel",
     "SapCollisionPipeline",
     "SapCollisionState",
@@ -113,11 +147,17 @@ __all__ = [
     "SapSceneError",
     "SapState",
     "SapUnsupportedSceneFeature",
+    "SignalError",
+    "SignalRecording",
     "Simulation",
+    "SimulationGroup",
+    "SimulationState",
     "SolveStatus",
     "SolverSAP",
     "StepStatistics",
     "ThreadsError",
+    "Trajectories",
+    "UnknownNameError",
     "UnsupportedModelError",
     "WorldFailedError",
     "WorldView",
@@ -125,6 +165,8 @@ __all__ = [
     "explain_contact",
     "load_sap_scene",
     "load_sap_scene_config",
+    "randomization",
+    "rollout",
     "sap_collision_state_from_state",
     "sap_contacts_from_newton",
     "sap_control_from_newton",

@@ -13,18 +13,38 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .commands import bench, check, compare_presets, explain, presets, run, schema, validate
+from .commands import (
+    bench,
+    check,
+    compare_presets,
+    diagnose,
+    explain,
+    play,
+    plot,
+    presets,
+    robots,
+    run,
+    schema,
+    train,
+    validate,
+    view,
+)
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
 from .scene_files import UnknownSceneError, printable
 
-COMMANDS = (run, bench, check, explain, compare_presets, validate, presets, schema)
+COMMANDS = (
+    *(run, view, plot, bench, check, diagnose, explain),
+    *(train, play),
+    *(compare_presets, validate, presets, robots, schema),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     Returns:
-        0 on success; 1 if a world diverged, `check` finds a scene not valid or `validate` a bound not kept; 2 for a
+        0 on success; 1 if a world diverged, `check` finds a scene not valid, `diagnose` a problem or
+        `validate` a bound not kept; 2 for a
         request that cannot be met; 130 after Ctrl-C.
     """
     format_as_code, warnings.formatwarning = warnings.formatwarning, _format_warning

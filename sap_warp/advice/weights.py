@@ -51,7 +51,8 @@ def advise_weights(model: newton.Model, solver_options: Mapping[str, Any]) -> li
     factor = (free / np.maximum(joined, 1e-3 * free))[np.isin(shapes, light)].max()
     what = (
         f"contact_weight_mode body_inertia takes {name_some(model.body_label, found)} for {factor:.0f} times easier to "
-        f"move than the joints allow: what they hold will creep; set contact_weight_mode diag_delassus, or preset drake"
+        f"move than the joints allow: what they hold will creep; set contact_preset_variant robot, or "
+        f"contact_weight_mode diag_delassus"
     )
     return [Note("light-links", what, ("body", int(found[0])))]
 

@@ -16,6 +16,7 @@ from .common import (
     DEFAULT_SCENE,
     CommandError,
     add_confine_argument,
+    add_option_arguments,
     asked_by_user,
     check_target,
     find_device,
@@ -46,8 +47,7 @@ def add_parser(commands: Any) -> None:
     add("--dt", type=positive_seconds, metavar="S", help="time step [s] (default: the scene's)")
     add("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the scene's)")
     add("--device", metavar="D", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
-    add("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
-    add("--line-search", metavar="L", help="monotone_decay, armijo_decay or exact_root (default: the scene's)")
+    add_option_arguments(parser)
     add("--threads", type=positive_int, default=1, metavar="N", help="CPU threads (default: %(default)s)")
     add("--profile", action="store_true", help="also measure the time of each stage")
     add("--json", type=Path, metavar="FILE", help="also write the summary to FILE")
@@ -164,6 +164,7 @@ def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str
         "rigid_contact_capacity": sim.rigid_contact_max,
         "collision_path": {"name": path.name, "reason": path.reason},
         "cuda_graph": bool(sim.device.is_cuda),
+        **({"gpu": describe_gpu(sim.device, sim.solver.block_dim)} if sim.device.is_cuda else {}),
         "elapsed": elapsed,
         "fps": frames / elapsed,
         "realtime_ratio": frames * sim.dt / elapsed,
@@ -178,6 +179,25 @@ def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str
         "truncated_contacts": counts.truncated_contacts,
         "bytes_per_world": sim.byte_count / worlds,
         "startup": dict(startup),
+    }
+
+
+def describe_gpu(device: Any, lanes: int) -> dict[str, Any]:
+    """What a time on a GPU depends on; ``lanes`` share a world."""
+    import warp as wp
+
+    from .. import __version__
+
+    driver = wp.get_cuda_driver_version()
+    return {
+        "name": device.name,
+        "architecture": f"sm_{device.arch}",
+        "multiprocessors": device.sm_count,
+        "memory": device.total_memory,
+        "driver": ".".join(map(str, driver)) if driver else "unknown",
+        "warp": wp.__version__,
+        "sap_warp": __version__,
+        "lanes_per_world": lanes,
     }
 
 
@@ -205,12 +225,20 @@ def _print(summary: Mapping[str, Any]) -> None:
             text = f"{value['name']}: {value['reason']}"
         elif key == "cuda_graph":
             text = "yes" if value else "no: the graph is replayed on the CPU"
+        elif key == "gpu":
+            text = (
+                f"{value['name']}, {value['architecture']}, {value['multiprocessors']} multiprocessors, "
+                f"{value['memory'] / 1e9:.1f} GB, CUDA {value['driver']}, Warp {value['warp']}, "
+                f"SAP Warp {value['sap_warp']}, {value['lanes_per_world']} lanes per world"
+            )
         elif key == "stages":
             continue
         else:
             text = _FORMATS.get(key, "{}").format(value)
         rows.append((key, text))
     print_summary("Benchmark", rows)
+    if "gpu" in summary:
+        print("Times on GPUs are not known yet. Please send us this summary (--json FILE, --profile).")
     if "stages" in summary:
         stages = summary["stages"]
         total = sum(stages.values())

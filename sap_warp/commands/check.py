@@ -5,14 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..notes import show_notes
 from ..scene_files import find_scene_file, printable
-from .common import add_confine_argument, find_device, positive_int, print_summary, scene_listing
+from .common import add_confine_argument, find_device, positive_int, print_summary, print_table, scene_listing
 
 if TYPE_CHECKING:
     from ..scene import SapLoadedScene, SapSceneError
+
+
+_LISTS = {
+    "joints": "list joints and dofs of a world with their columns, drives and limits, and actuators",
+    "bodies": "list the bodies of a world with their columns",
+    "shapes": "list the shapes of a world with their columns",
+}
 
 
 def add_parser(commands: Any) -> None:
@@ -22,6 +30,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--strict", action="store_true", help="fail if the scene asks for something unsupported")
     parser.add_argument("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the scene's)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    for name, what in _LISTS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=what)
     add_confine_argument(parser)
     parser.set_defaults(command=run)
 
@@ -43,11 +53,36 @@ def run(arguments: argparse.Namespace) -> int:
         count = len(error.problems)
         print(f"sap-warp: {count} problem{'s' if count > 1 else ''} in {printable(arguments.scene)}", file=sys.stderr)
         return 1
+    lists = _lists(scene, [name for name in _LISTS if getattr(arguments, name)])
     if arguments.json:
-        print(json.dumps(_describe(scene), indent=2))
+        tables = {
+            name: [dict(zip(listing.header, row, strict=True)) for row in listing.rows]
+            for name, listing in lists.items()
+        }
+        print(json.dumps(_describe(scene) | tables, indent=2))
     else:
+        for name, listing in lists.items():
+            rows = _blank_repeats(listing.rows) if name == "joints" else listing.rows
+            print_table(name.capitalize(), listing.header, rows)
         _print(scene)
     return 0
+
+
+def _blank_repeats(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Name the joint only in the first of its lines."""
+    before = [(), *(row[:3] for row in rows)]
+    return [("", "", "", *row[3:]) if row[:3] == last else row for row, last in zip(rows, before, strict=False)]
+
+
+def _lists(scene: SapLoadedScene, wanted: list[str]) -> dict[str, Any]:
+    """Tables of the first world; those of joints bring the actuators if there are any."""
+    from ..simulation.inventory import Inventory
+
+    inventory = Inventory(scene.sap_model.newton_model)
+    tables = {name: getattr(inventory, name)() for name in wanted}
+    if "joints" in tables and (actuators := inventory.actuators()).rows:
+        tables["actuators"] = actuators
+    return tables
 
 
 def _print(scene: SapLoadedScene) -> None:

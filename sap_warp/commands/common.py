@@ -79,6 +79,13 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="D", help="cpu, cuda, cuda:1, ... (default: a GPU if there is one)")
 
 
+def add_option_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the preset and the line search."""
+    parser.add_argument("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
+    text = "monotone_decay, armijo_decay, exact_root or loose_root (default: the scene's)"
+    parser.add_argument("--line-search", metavar="L", help=text)
+
+
 @contextmanager
 def asked_by_user() -> Iterator[None]:
     """Turn errors about values that came from the command line into one line."""

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..notes import show_notes
@@ -16,7 +17,9 @@ from .common import (
     DEFAULT_SCENE,
     EXIT_DIVERGED,
     EXIT_OK,
+    CommandError,
     add_confine_argument,
+    add_option_arguments,
     add_solver_arguments,
     asked_by_user,
     find_device,
@@ -26,6 +29,8 @@ from .common import (
     scene_listing,
     show_progress,
 )
+from .recording import add_recording_arguments, check_recording, open_recorder, record, write_last_picture
+from .view import add_viewer_arguments
 
 if TYPE_CHECKING:
     from ..simulation import Simulation
@@ -36,24 +41,56 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("run", help="simulate a scene and print a summary", **scene_listing())
     add = parser.add_argument
     add("scene", nargs="?", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
+    add("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
     add("--num-worlds", type=positive_int, default=64, metavar="N", help="worlds (default: %(default)s)")
     add("--duration", type=positive_seconds, default=4.0, metavar="S", help="simulated time [s] (default: %(default)s)")
     add("--seed", type=int, metavar="N", help="start every world in its own random pose")
     add_solver_arguments(parser)
-    add("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
-    add("--line-search", metavar="L", help="monotone_decay, armijo_decay or exact_root (default: the scene's)")
+    add_option_arguments(parser)
+    add("--viewer", choices=("viser",), help="show it in a page of the browser while it runs")
+    add_viewer_arguments(parser)
+    add_recording_arguments(parser)
     add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    file = find_scene_file(arguments.scene)  # fails before the slow imports
+    check_recording(arguments)
+    if arguments.viewer is not None and arguments.record is not None:
+        raise CommandError("give --viewer or --record, not both")
+    sim = make_simulation(arguments)
+    recorder = open_recorder(sim, arguments)
+    if arguments.viewer is not None:
+        from .view import open_viewer, print_address
+
+        viewer = open_viewer(sim, arguments)
+        ready = prepare(sim)
+        print_address(viewer)
+        viewer.run(arguments.duration)
+        steps, elapsed = viewer.steps_taken, viewer.step_seconds
+        if steps == 0:
+            print("closed before the first step")
+            return EXIT_OK
+    else:
+        ready = prepare(sim)
+        steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
+        elapsed = advance(sim, steps) if recorder is None else record(recorder, arguments.duration, steps)
+    print_summary("Summary", _summary(sim, steps, ready, elapsed))
+    write_last_picture(sim, arguments)
+    return verdict(sim)
+
+
+def make_simulation(arguments: argparse.Namespace) -> Simulation:
+    """The simulation that ``arguments`` ask for; says what it is."""
+    source = find_source(arguments)  # fails before the slow imports
     device = find_device(arguments.device)
     from ..scene import load_sap_scene
+    from ..scene.robot_files import scene_of_robot
     from ..scenes import randomize_start
     from ..simulation import Simulation
     from ..simulation.compile import compile_ahead
+    from ..simulation.keyframes import go_home
     from ..solver.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
@@ -62,7 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
         expand_options(**options)
         ahead = partial(compile_ahead, device=device, **options)
         chosen = {"num_worlds": arguments.num_worlds, "confine": arguments.confine}
-        scene = load_sap_scene(file, device=device, when_built=ahead, **chosen)
+        robot = scene_of_robot(source) if isinstance(source, Path) else None
+        source = source if robot is None else robot[0]
+        scene = load_sap_scene(source, device=device, when_built=ahead, **chosen)
+        scene.notes[:0] = [] if robot is None else [robot[1]]
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()
@@ -71,14 +111,26 @@ def run(arguments: argparse.Namespace) -> int:
     for feature in scene.unsupported_features:
         print(f"unsupported: {feature}", file=sys.stderr)
     show_notes(scene.notes)
-    ready = _prepare(sim)
-    steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
-    elapsed = advance(sim, steps)
-    print_summary("Summary", _summary(sim, steps, ready, elapsed))
-    return verdict(sim)
+    if arguments.robot is not None and arguments.seed is None:
+        go_home(sim)
+    return sim
 
 
-def _prepare(sim: Simulation) -> float:
+def find_source(arguments: argparse.Namespace) -> Any:
+    """The scene file, or the scene of a robot."""
+    if arguments.robot is None:
+        return find_scene_file(arguments.scene)
+    if arguments.scene != DEFAULT_SCENE:
+        raise CommandError("give a scene or --robot, not both")
+    from ..robots import UnknownRobotError, robot_scene
+
+    try:
+        return robot_scene(arguments.robot)
+    except UnknownRobotError as error:
+        raise CommandError(str(error)) from None
+
+
+def prepare(sim: Simulation) -> float:
     """Load or compile the kernels; returns the time it took [s]."""
     print(COMPILING, flush=True)
     start = time.perf_counter()

@@ -34,7 +34,10 @@ def run(capsys, *arguments):
 
 def differing_options():
     """Option -> value under each preset, for the options that are not the same under all of them."""
-    table = {f.name: [str(getattr(preset, f.name)) for preset in PRESETS.values()] for f in fields(PRESETS["drake"])}
+    table = {
+        f.name: [presets._shown(getattr(preset, f.name)) for preset in PRESETS.values()]
+        for f in fields(PRESETS["drake"])
+    }
     return {name: row for name, row in table.items() if len(set(row)) > 1}
 
 
@@ -256,3 +259,16 @@ def test_warnings_are_plain_lines(tmp_path):
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     assert re.search(r"^warning: \d+ contacts found no place", said, re.MULTILINE)
     assert "run.py" not in said and "RuntimeWarning" not in said
+
+
+def test_check_lists_joints_bodies_and_shapes_with_their_columns(capsys):
+    """As a table and as JSON; columns are those of the views of one world."""
+    code, out, _ = run(capsys, "check", "humanoid", "--joints", "--bodies", "--shapes", "--num-worlds", "2")
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.strip().startswith("right_knee ") and "revolute" in line)
+    assert line.split()[5:] == ["right_knee", "12", "13", "none", "-2.793", "to", "0.03491", "any", "0.007"]
+    assert re.search(r"^  model \d+ +DEFAULT_GROUND +plane +world", out, re.MULTILINE)
+    code, out, _ = run(capsys, "check", "humanoid", "--joints", "--json")
+    found = json.loads(out)
+    assert found["valid"] and len(found["actuators"]) == 21 and len(found["joints"]) == 22 and "bodies" not in found
+    assert found["joints"][2]["joint"] == "abdomen_z_abdomen_y" and found["joints"][2]["dof column"] == "7"
