@@ -9,8 +9,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..notes import show_notes
-from ..scene_files import find_scene_file, printable
-from .common import add_confine_argument, find_device, positive_int, print_summary, print_table, scene_listing
+from ..scene_files import printable
+from .common import (
+    CommandError,
+    add_confine_argument,
+    find_device,
+    positive_int,
+    print_summary,
+    print_table,
+    scene_listing,
+)
+from .run import find_source
 
 if TYPE_CHECKING:
     from ..scene import SapLoadedScene, SapSceneError
@@ -26,7 +35,8 @@ _LISTS = {
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
     parser = commands.add_parser("check", help="validate a scene file and say what is in it", **scene_listing())
-    parser.add_argument("scene", help="a YAML or JSON file, or the name of a shipped scene")
+    parser.add_argument("scene", nargs="?", help="a YAML or JSON file, or the name of a shipped scene")
+    parser.add_argument("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
     parser.add_argument("--strict", action="store_true", help="fail if the scene asks for something unsupported")
     parser.add_argument("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the scene's)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -38,20 +48,23 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command: 0 for a valid scene, 1 for one that is not."""
-    file = find_scene_file(arguments.scene)
+    if arguments.scene is None and arguments.robot is None:
+        raise CommandError("give a scene or --robot")
+    source = find_source(arguments)
     find_device("cpu")
     from ..scene import SapSceneError, load_sap_scene
 
     try:
         options = {"num_worlds": arguments.num_worlds, "strict": arguments.strict, "confine": arguments.confine}
-        scene = load_sap_scene(file, device="cpu", **options)
+        scene = load_sap_scene(source, device="cpu", **options)
     except SapSceneError as error:
         if arguments.json:
             print(json.dumps({"valid": False, "findings": _problems(error)}, indent=2))
             return 1
         print(error, file=sys.stderr)
         count = len(error.problems)
-        print(f"sap-warp: {count} problem{'s' if count > 1 else ''} in {printable(arguments.scene)}", file=sys.stderr)
+        where = printable(arguments.scene or arguments.robot)
+        print(f"sap-warp: {count} problem{'s' if count > 1 else ''} in {where}", file=sys.stderr)
         return 1
     lists = _lists(scene, [name for name in _LISTS if getattr(arguments, name)])
     if arguments.json:

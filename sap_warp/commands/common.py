@@ -67,6 +67,20 @@ def scene_listing() -> dict[str, Any]:
     return {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": epilog}
 
 
+def add_run_arguments(parser: argparse.ArgumentParser, *, num_worlds: int, duration: float | None) -> None:
+    """Add what is simulated: a scene or a robot, in how many worlds, for how long, from which poses."""
+    add = parser.add_argument
+    add("scene", nargs="?", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
+    add("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
+    add("--num-worlds", type=positive_int, default=num_worlds, metavar="N", help="worlds (default: %(default)s)")
+    text = "simulated time [s] (default: %(default)s)" if duration else "end after so much simulated time [s]"
+    add("--duration", type=positive_seconds, default=duration, metavar="S", help=text)
+    add("--seed", type=int, metavar="N", help="start every world in its own random pose")
+    add_solver_arguments(parser)
+    add_option_arguments(parser)
+    add_confine_argument(parser)
+
+
 def add_confine_argument(parser: argparse.ArgumentParser) -> None:
     """Add the switch for scenes from strangers."""
     text = "refuse files outside of the folder of the scene (default: what SAP_WARP_CONFINE says)"

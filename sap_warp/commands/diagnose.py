@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ..scene_files import printable
 from .common import (
     EXIT_OK,
-    add_confine_argument,
-    add_option_arguments,
-    add_solver_arguments,
+    add_run_arguments,
     check_target,
-    positive_int,
     positive_seconds,
     print_table,
     scene_listing,
@@ -41,18 +38,11 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
     help_text = "run a scene and say what goes wrong, why, and what to change"
     parser = commands.add_parser("diagnose", help=help_text, description=_DESCRIPTION, **scene_listing())
+    add_run_arguments(parser, num_worlds=1, duration=2.0)
     add = parser.add_argument
-    add("scene", help="scene file or name")
-    add("--seconds", type=positive_seconds, default=2.0, metavar="S", help="simulated time [s] (default: %(default)s)")
     add("--after", type=positive_seconds, metavar="S", help="look only at what happens after so many seconds")
-    text = "worlds (default: %(default)s)"
-    add("--worlds", dest="num_worlds", type=positive_int, default=1, metavar="N", help=text)
-    add("--seed", type=int, metavar="N", help="start every world in its own random pose")
-    add_solver_arguments(parser)
-    add_option_arguments(parser)
     add("--json", type=Path, metavar="FILE", help="also write the report to FILE")
-    add_confine_argument(parser)
-    parser.set_defaults(command=run, robot=None)
+    parser.set_defaults(command=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     prepare(sim)
     if arguments.after is not None:
         sim.step(max(1, round(arguments.after / sim.dt)))
-    steps = max(1, math.ceil(round(arguments.seconds / sim.dt, 6)))
+    steps = max(1, math.ceil(round(arguments.duration / sim.dt, 6)))
     with show_progress(steps) as report:
-        result = diagnose(sim, arguments.seconds, progress=report)
+        result = diagnose(sim, arguments.duration, progress=report)
     print_report(result)
     write_json(arguments.json, result)
     return EXIT_PROBLEMS if any(finding.severity == "problem" for finding in result.findings) else EXIT_OK

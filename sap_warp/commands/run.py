@@ -18,13 +18,9 @@ from .common import (
     EXIT_DIVERGED,
     EXIT_OK,
     CommandError,
-    add_confine_argument,
-    add_option_arguments,
-    add_solver_arguments,
+    add_run_arguments,
     asked_by_user,
     find_device,
-    positive_int,
-    positive_seconds,
     print_summary,
     scene_listing,
     show_progress,
@@ -39,18 +35,10 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
     parser = commands.add_parser("run", help="simulate a scene and print a summary", **scene_listing())
-    add = parser.add_argument
-    add("scene", nargs="?", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
-    add("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
-    add("--num-worlds", type=positive_int, default=64, metavar="N", help="worlds (default: %(default)s)")
-    add("--duration", type=positive_seconds, default=4.0, metavar="S", help="simulated time [s] (default: %(default)s)")
-    add("--seed", type=int, metavar="N", help="start every world in its own random pose")
-    add_solver_arguments(parser)
-    add_option_arguments(parser)
-    add("--viewer", choices=("viser",), help="show it in a page of the browser while it runs")
+    add_run_arguments(parser, num_worlds=64, duration=4.0)
+    parser.add_argument("--viewer", choices=("viser",), help="show it in a page of the browser while it runs")
     add_viewer_arguments(parser)
     add_recording_arguments(parser)
-    add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 
@@ -120,7 +108,7 @@ def find_source(arguments: argparse.Namespace) -> Any:
     """The scene file, or the scene of a robot."""
     if arguments.robot is None:
         return find_scene_file(arguments.scene)
-    if arguments.scene != DEFAULT_SCENE:
+    if arguments.scene not in (None, DEFAULT_SCENE):
         raise CommandError("give a scene or --robot, not both")
     from ..robots import UnknownRobotError, robot_scene
 

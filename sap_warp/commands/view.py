@@ -6,16 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from .common import (
-    DEFAULT_SCENE,
-    CommandError,
-    add_confine_argument,
-    add_option_arguments,
-    add_solver_arguments,
-    positive_int,
-    positive_seconds,
-    scene_listing,
-)
+from .common import CommandError, add_run_arguments, positive_int, scene_listing
 
 if TYPE_CHECKING:
     from ..simulation import Simulation
@@ -24,17 +15,9 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
     parser = commands.add_parser("view", help="simulate a scene in a page of the browser", **scene_listing())
-    add = parser.add_argument
-    add("scene", nargs="?", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
-    add("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
-    add("--num-worlds", type=positive_int, default=1, metavar="N", help="worlds (default: %(default)s)")
-    add("--duration", type=positive_seconds, metavar="S", help="end after so much simulated time [s]")
-    add("--seed", type=int, metavar="N", help="start every world in its own random pose")
-    add("--paused", action="store_true", help="wait for Play")
-    add_solver_arguments(parser)
-    add_option_arguments(parser)
+    add_run_arguments(parser, num_worlds=1, duration=None)
+    parser.add_argument("--paused", action="store_true", help="wait for Play")
     add_viewer_arguments(parser)
-    add_confine_argument(parser)
     parser.set_defaults(command=run)
 
 

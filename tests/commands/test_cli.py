@@ -261,6 +261,19 @@ def test_warnings_are_plain_lines(tmp_path):
     assert "run.py" not in said and "RuntimeWarning" not in said
 
 
+@pytest.mark.parametrize("command", ["run", "view", "plot", "diagnose", "check"])
+def test_a_scene_and_a_robot_exclude_each_other(capsys, command):
+    """The commands that simulate take a robot in place of a scene, and only in its place."""
+    assert cli.main([command, "free_cube", "--robot", "go2"]) == 2
+    assert "give a scene or --robot, not both" in capsys.readouterr().err
+
+
+def test_check_wants_to_know_what(capsys):
+    """It has no default scene: a check of something else would look like a check of one's own."""
+    assert cli.main(["check"]) == 2
+    assert "give a scene or --robot" in capsys.readouterr().err
+
+
 def test_check_lists_joints_bodies_and_shapes_with_their_columns(capsys):
     """As a table and as JSON; columns are those of the views of one world."""
     code, out, _ = run(capsys, "check", "humanoid", "--joints", "--bodies", "--shapes", "--num-worlds", "2")

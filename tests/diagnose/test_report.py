@@ -124,7 +124,7 @@ def test_the_command_fails_where_there_is_a_problem(tmp_path, capsys):
     """And writes what it prints."""
     scene, out = tmp_path / "arm.yaml", tmp_path / "report.json"
     scene.write_text(SCENE, encoding="utf-8")
-    assert cli.main(["diagnose", str(scene), "--seconds", "0.3", "--after", "0.05", "--json", str(out)]) == 1
+    assert cli.main(["diagnose", str(scene), "--duration", "0.3", "--after", "0.05", "--json", str(out)]) == 1
     printed = capsys.readouterr().out
     assert "problem: drive-saturated at shoulder" in printed
     finding = json.loads(out.read_text(encoding="utf-8"))["findings"][0]
@@ -132,7 +132,7 @@ def test_the_command_fails_where_there_is_a_problem(tmp_path, capsys):
 
 
 def test_the_command_succeeds_where_there_is_none(capsys):
-    assert cli.main(["diagnose", "free_cube", "--seconds", "0.2", "--worlds", "3"]) == 0
+    assert cli.main(["diagnose", "free_cube", "--duration", "0.2", "--num-worlds", "3"]) == 0
     printed = capsys.readouterr().out
     assert "nothing found" in printed
     assert "3 worlds" in printed
@@ -142,7 +142,7 @@ def test_the_command_succeeds_where_there_is_none(capsys):
     ("arguments", "message"),
     [
         (["diagnose", "no-such-scene"], "no-such-scene"),
-        (["diagnose", "free_cube", "--seconds", "-1"], "--seconds"),
+        (["diagnose", "free_cube", "--duration", "-1"], "--duration"),
         (["diagnose", "free_cube", "--json", "/no/such/folder/x.json"], "no folder"),
     ],
 )

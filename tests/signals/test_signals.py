@@ -137,7 +137,7 @@ def test_wrong_names_are_explained(sim):
 def test_command(tmp_path, capsys):
     """`sap-warp plot` writes what was asked for, lists names, and complains in one line."""
     target = tmp_path / "a.csv"
-    assert main(["plot", "cube", "--signals", "body_q:*.z,energy", "--seconds", "0.1", "-o", str(target)]) == 0
+    assert main(["plot", "cube", "--signals", "body_q:*.z,energy", "--duration", "0.1", "-o", str(target)]) == 0
     assert target.read_text().splitlines()[0] == "time,step,world,body_q:cube.z,energy"
     assert "samples of 2 signals" in capsys.readouterr().out
     assert main(["plot", "cube", "--list"]) == 0
