@@ -1,5 +1,8 @@
 """Tasks as environments of Gymnasium: its own checks, seeds, ends of episodes and wrappers."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -46,6 +49,14 @@ def test_registry_makes_many_worlds(env):
     results = env.step(env.action_space.sample())
     assert results[0] in env.observation_space
     assert [array.dtype.kind for array in results[1:4]] == ["f", "b", "b"]
+
+
+def test_a_name_can_bring_its_import():
+    """As other programs give it to Gymnasium, in a process that knows nothing of this package yet."""
+    name = f"sap_warp.envs:{ID}"
+    code = f"import gymnasium; print(gymnasium.make_vec({name!r}, num_envs=4).spec.id)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split()[-1] == ID
 
 
 @pytest.mark.filterwarnings("error", "ignore:.*infinity:UserWarning")  # observations have no bounds, as in MuJoCo's
