@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -25,6 +26,8 @@ _PLURAL = {
     "coord": "coordinates",
     "actuator": "actuators",
 }
+_NUMBERED = re.compile(r"(.*/)?shape_\d+").fullmatch
+"""Finds labels that Newton makes for shapes without one."""
 KINDS = tuple(_PLURAL)
 """What can be looked up."""
 
@@ -60,13 +63,16 @@ class _Table:
         Args:
             kind: Of the entities.
             labels: One for each.
-            owners: Labels of the joints that they belong to, and whether they have names of their own.
+            owners: Labels of the joints or bodies that they belong to, and whether they have names of their own. A
+                name or pattern that fits none of them can be that of an owner.
             columns: Where they are; None counts from 0.
         """
         self.kind, self.labels = kind, tuple(labels)
         self.columns = np.arange(len(labels)) if columns is None else columns
         self.names = tuple(shorten(labels))
         self._owners = owners
+        self.signature = (self.names, None if owners is None else tuple(owners))
+        """What has the same finds the same."""
         self._ends = [ends_of(label) for label in labels]
         self._owner_ends = [ends_of(label) for label, _ in owners] if owners else []
 
@@ -111,9 +117,9 @@ class _Table:
         own = [fits(ends) for ends in self._ends]
         if not self._owners:
             return [i for i, fit in enumerate(own) if fit]
-        by_joint = [fits(ends) for ends in self._owner_ends]
-        hits = [i for i, (_, named) in enumerate(self._owners) if own[i] or (by_joint[i] and not named)]
-        return hits or [i for i, fit in enumerate(by_joint) if fit]
+        by_owner = [fits(ends) for ends in self._owner_ends]
+        hits = [i for i, (_, named) in enumerate(self._owners) if own[i] or (by_owner[i] and not named)]
+        return hits or [i for i, fit in enumerate(by_owner) if fit]
 
     def _refuse_several(self, name: str, hits: list[int]) -> None:
         shown = ", ".join(repr(self.names[i]) for i in hits[:_SHOWN])
@@ -246,21 +252,29 @@ class ModelNames:
     def _others(self, kind: str) -> list[int]:
         """One world for every way of naming that is not world 0's."""
         labels, starts = self._source(kind)
+        if kind == "shape":
+            labels = list(zip(labels, self._shape_bodies, strict=True))
         bounds = list(pairwise(starts.tolist()))
         seen = [labels[bounds[0][0] : bounds[0][1]]]
-        names = {self._table(kind, 0).names}
+        names = {self._table(kind, 0).signature}
         others = []
         for world, (first, last) in enumerate(bounds):
             own = labels[first:last]
             if own in seen[-2:]:
                 continue
             seen.append(own)
-            if (table := self._table(kind, world).names) not in names:
-                names.add(table)
+            if (signature := self._table(kind, world).signature) not in names:
+                names.add(signature)
                 others.append(world)
         return others
 
-    def _source(self, kind: str) -> tuple[list[str], np.ndarray]:
+    @functools.cached_property
+    def _shape_bodies(self) -> list[str]:
+        """Label of the body of each shape, "" without one."""
+        bodies = ("", *self._model.body_label)
+        return [bodies[body + 1] for body in self._model.shape_body.numpy()]
+
+    def _source(self, kind: str) -> tuple[list[Any], np.ndarray]:
         """Labels of all worlds and where worlds begin; joints stand for their dofs and coordinates."""
         kind = "joint" if kind in ("dof", "coord") else kind
         model: Any = self._model
@@ -280,6 +294,9 @@ class ModelNames:
             shared = self.shared_shapes()
             return _Table(kind, [labels[i] for i in shared], columns=shared)
         first, last = int(starts[world]), int(starts[world + 1])
+        if kind == "shape":
+            bodies = zip(labels[first:last], self._shape_bodies[first:last], strict=True)
+            return _Table(kind, labels[first:last], [(body, not _NUMBERED(label)) for label, body in bodies])
         if kind not in ("dof", "coord"):
             return _Table(kind, labels[first:last])
         make: Callable[[int, int], Any] = self._entries.dofs if kind == "dof" else self._entries.coords

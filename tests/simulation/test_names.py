@@ -68,6 +68,35 @@ def test_degrees_of_freedom_and_coordinates_have_names_in_public_order(sim):
     np.testing.assert_allclose(np.abs(model.joint_axis.numpy()[dof]), [1.0, 0.0, 0.0])
 
 
+def test_shapes_are_found_by_their_bodies(sim):
+    """The name of a body stands for all of its shapes, and a pattern does that no shape fits."""
+    of_body = sim.model.shape_body.numpy()
+    shins = sim.find_bodies(["left_shin", "right_shin"]).indices
+    assert of_body[sim.find_shapes("right_shin").indices].tolist() == [shins[1]]
+    assert of_body[sim.find_shapes("left_shin").indices].tolist() == [shins[0]]
+    assert of_body[sim.find_shapes("*_shin").indices].tolist() == shins.tolist()
+    assert sim.find_shapes("*bar").names == ("left_thigh/bar", "left_shin/bar")
+    assert sim.find_shapes("*").indices.tolist() == list(range(5))
+    with pytest.raises(UnknownNameError, match="did you mean 'left_shin'"):
+        sim.find_shapes("left_shinn")
+
+
+def test_worlds_whose_shapes_belong_to_other_bodies_differ():
+    """Even if all shapes are called alike."""
+    builder = newton.ModelBuilder()
+    for names in (("cup", "ball"), ("ball", "cup")):
+        world = newton.ModelBuilder()
+        for name in names:
+            world.add_shape_sphere(world.add_body(label=name), radius=0.1)
+        world.add_shape_sphere(-1, radius=0.1, label="cup_stand")
+        builder.add_world(world)
+    names = ModelNames(builder.finalize("cpu"))
+    assert names.find("shape", "cup*", world=0).indices.tolist() == [0, 2]  # a shape without a name is its body's
+    assert [names.find("shape", "cup", world=i).indices.tolist() for i in range(2)] == [[0], [1]]
+    with pytest.raises(ValueError, match="Worlds differ"):
+        names.find("shape", "cup")
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_scenes_keep_the_names_of_joints_that_share_a_body(threads):
     """Newton joins their names and puts slides first; `q` of the file tells which column is whose."""
