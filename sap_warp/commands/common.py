@@ -47,14 +47,20 @@ def positive_int(text: str) -> int:
     return value
 
 
-def positive_seconds(text: str) -> float:
-    """A positive, finite time [s]."""
+def positive_number(text: str, what: str = "positive number") -> float:
+    """A positive, finite number."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0.0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {what}")
+    return value
+
+
+def positive_seconds(text: str) -> float:
+    """A positive, finite time [s]."""
+    value = positive_number(text, "positive number of seconds")
     if value > 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is more than a run can take; it is at most 1e9 s")
     return value

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import CommandError, asked_by_user, positive_int, show_progress
+from .common import CommandError, asked_by_user, positive_int, positive_number, show_progress
 
 if TYPE_CHECKING:
     from ..pictures import Recorder
@@ -21,24 +21,14 @@ _ENDINGS = (".mp4", ".gif", ".png", ".html", ".usd", ".usda", ".usdc")
 """Those of `pictures.files`, which is not loaded here."""
 
 
-def _positive(text: str) -> float:
-    """A positive, finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0.0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
-
-
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to write while the scene is simulated."""
     group = parser.add_argument_group("pictures")
     add = group.add_argument
     text = "film: .mp4, .gif; .png the last picture; .html a page to replay; .usd, .usda, .usdc for other tools"
     add("--record", type=Path, metavar="FILE", help=text)
-    add("--record-fps", type=_positive, default=30.0, metavar="F", help="frames per second (default: %(default)g)")
+    rate = "frames per second (default: %(default)g)"
+    add("--record-fps", type=positive_number, default=30.0, metavar="F", help=rate)
     add(
         "--record-width",
         type=positive_int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,49 +219,35 @@ class Studio:
 
     def _shade(self, cameras: wp.array, rays: wp.array, chosen: wp.array, light: Any) -> dict[str, wp.array]:
         """Trace rays and colour what they hit."""
-        views, (height, width) = len(cameras), rays.shape[:2]
-        layers = self._get_buffers(views, width, height)
-        if not self._drawn.bvh_shape_count_enabled:  # the ray tracer leaves the images alone then
-            layers["shape"].fill_(int(NOTHING))
-        self._sensor.update(
-            self._state,
-            cameras,
-            rays,
-            hdr_color_image=layers["lit"],
-            albedo_image=layers["albedo"],
-            depth_image=layers["distance"],
-            normal_image=layers["normal"],
-            shape_index_image=layers["shape"],
-            world_indices=chosen,
-            render_config=self._config,
-        )
-        found = [layers[name] for name in ("lit", "albedo", "distance", "normal", "shape")]
+        wanted = {"lit": "hdr_color", "albedo": "albedo", "distance": "depth", "normal": "normal"}
+        layers = self._trace(cameras, rays, chosen, wanted)
+        found = [layers[name] for name in (*wanted, "shape")]
         inputs = [light, rays, cameras, *found, self._look, self._linear]
-        device = self._drawn.device
-        wp.launch(shade, (views, height, width), inputs=inputs, outputs=[layers["color"]], device=device)
+        color = layers["color"]
+        wp.launch(shade, color.shape, inputs=inputs, outputs=[color], device=self._drawn.device)
         return layers
 
     def _measure(self, cameras: wp.array, rays: wp.array, chosen: wp.array, kind: str) -> np.ndarray:
         """Trace rays and say how far they went, or which body they hit."""
-        views, (height, width) = len(cameras), rays.shape[:2]
-        layers = self._get_buffers(views, width, height)
+        layers = self._trace(cameras, rays, chosen, {"distance": "forward_depth"})
+        size, device = layers["shape"].shape, self._drawn.device
+        body, depth = (wp.empty(size, dtype=dtype, device=device) for dtype in (wp.int32, wp.float32))
+        inputs = [layers["shape"], self._body_of, layers["distance"]]
+        wp.launch(measure, size, inputs=inputs, outputs=[body, depth], device=device)
+        return (depth if kind == "depth" else body).numpy()
+
+    def _trace(
+        self, cameras: wp.array, rays: wp.array, chosen: wp.array, wanted: Mapping[str, str]
+    ) -> dict[str, wp.array]:
+        """Layers of what rays hit: ``shape``, and those ``wanted``, by what the ray tracer calls their images."""
+        height, width = rays.shape[:2]
+        layers = self._get_buffers(len(cameras), width, height)
         if not self._drawn.bvh_shape_count_enabled:  # the ray tracer leaves the images alone then
             layers["shape"].fill_(int(NOTHING))
-        self._sensor.update(
-            self._state,
-            cameras,
-            rays,
-            forward_depth_image=layers["distance"],
-            shape_index_image=layers["shape"],
-            world_indices=chosen,
-            render_config=self._config,
-        )
-        device = self._drawn.device
-        body = wp.empty((views, height, width), dtype=wp.int32, device=device)
-        depth = wp.empty((views, height, width), dtype=wp.float32, device=device)
-        inputs = [layers["shape"], self._body_of, layers["distance"]]
-        wp.launch(measure, (views, height, width), inputs=inputs, outputs=[body, depth], device=device)
-        return (depth if kind == "depth" else body).numpy()
+        images: dict[str, Any] = {f"{image}_image": layers[name] for name, image in wanted.items()}
+        images |= {"shape_index_image": layers["shape"], "world_indices": chosen, "render_config": self._config}
+        self._sensor.update(self._state, cameras, rays, **images)
+        return layers
 
     def _light(self, distance: float, fov: float, rows: int) -> Any:
         """Light and floor of a picture of something that is ``distance`` away [m]."""
