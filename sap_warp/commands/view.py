@@ -79,14 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
     from .run import make_simulation, prepare, verdict
 
     sim = make_simulation(arguments)
-    viewer = open_viewer(sim, arguments, paused=arguments.paused)
+    wait = arguments.duration is None  # else it ends by itself, whether somebody looks or not
+    viewer = open_viewer(sim, arguments, paused=arguments.paused, wait=wait)
     prepare(sim)
     print_address(viewer)
     viewer.run(arguments.duration)
     return verdict(sim)
 
 
-def open_viewer(sim: Simulation, arguments: argparse.Namespace, paused: bool = False) -> Any:
+def open_viewer(sim: Simulation, arguments: argparse.Namespace, **options: bool) -> Any:
     """The page that ``arguments`` ask for; it does not run yet."""
     from ..viewer import Viewer, ViewerError
 
@@ -99,9 +100,9 @@ def open_viewer(sim: Simulation, arguments: argparse.Namespace, paused: bool = F
             substeps_per_frame=arguments.substeps_per_frame,
             speed=arguments.speed,
             worlds=arguments.worlds,
-            paused=paused,
             shadows=False if arguments.no_shadows else None,
             open_browser=not arguments.no_browser,
+            **options,
         )
     except (ViewerError, ValueError) as error:
         raise CommandError(str(error)) from error

@@ -278,7 +278,8 @@ class Simulation(SimulationCore):
             block: Whether to return only when the page is closed, by Ctrl-C for example; None blocks unless this is a
                 notebook, which shows the page below the cell.
             **options: See `sap_warp.viewer.ViewerOptions`: ``host``, ``port``, ``viewer_fps``, ``substeps_per_frame``,
-                ``speed``, ``worlds``, ``paused``, ``open_browser``.
+                ``speed``, ``worlds``, ``paused``, ``wait``, ``open_browser``. Time begins when the page is open if
+                this blocks or is a notebook.
 
         Returns:
             The `sap_warp.viewer.Viewer`.

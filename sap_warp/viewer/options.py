@@ -34,6 +34,8 @@ class ViewerOptions:
     """Worlds to show; None is all of them, up to `MOST_WORLDS`."""
     paused: bool = False
     """Whether to wait for Play."""
+    wait: bool = False
+    """Whether time stands still until a page is open, so that nobody misses the beginning."""
     shadows: bool | None = None
     """Whether bodies cast shadows, which is most of the work where there is no graphics card; None is for up to 16
     worlds."""

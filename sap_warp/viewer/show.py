@@ -13,9 +13,11 @@ def show(sim: Any, block: bool | None = None, **options: Any) -> Viewer:
     in_notebook = is_notebook()
     if not in_notebook:
         options.setdefault("open_browser", True)
+    blocks = block or (block is None and not in_notebook)
+    options.setdefault("wait", blocks or in_notebook)
     viewer = Viewer(sim, **options)
     announce(viewer)
-    if block or (block is None and not in_notebook):
+    if blocks:
         viewer.run()
         return viewer
     viewer.start()
@@ -28,7 +30,8 @@ def show(sim: Any, block: bool | None = None, **options: Any) -> Viewer:
 
 def announce(viewer: Viewer) -> None:
     """Say where the page is, and open it if that was asked for and can be done."""
-    print(f"viewer: {viewer.url} (Ctrl-C closes it)", flush=True)
+    begins = "begins when it is open, " if viewer.is_waiting else ""
+    print(f"viewer: {viewer.url} ({begins}Ctrl-C closes it)", flush=True)
     if viewer.options.open_browser and not viewer.show_browser():
         print("viewer: no browser could be opened here; open that address in one", flush=True)
     if viewer.options.host not in ("127.0.0.1", "localhost", "::1"):

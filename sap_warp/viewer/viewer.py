@@ -60,6 +60,8 @@ class Viewer:
         """Where a browser on this computer finds the page."""
         self.is_running = not options.paused
         """Whether time goes on; False while paused."""
+        self.is_waiting = options.wait
+        """Whether time stands still until a page is open."""
         self.step_seconds = 0.0
         """Time spent on steps so far [s]."""
         self.steps_taken = 0
@@ -79,6 +81,7 @@ class Viewer:
         set_up(self._server, *self.stage.bounds(), find_ground(sim.model))
         self._controls = Controls(self, self._server)
         self.stage.on_drag(self._dragged)
+        self._server.on_client_connect(lambda client: self.ask(self._stop_waiting))
         self._server.on_client_disconnect(lambda client: self.ask(self.drag.end))
 
     # From other threads.
@@ -90,7 +93,7 @@ class Viewer:
 
     def play(self) -> None:
         """Let time go on."""
-        self.is_running = True
+        self.is_running, self.is_waiting = True, False
         self.ask(self.clock.restart)
 
     def pause(self) -> None:
@@ -118,6 +121,11 @@ class Viewer:
         low, high = self.stage.bounds()
         for each in [client] if client is not None else self._server.get_clients().values():
             set_camera(each.camera, low, high)
+
+    def _stop_waiting(self) -> None:
+        if self.is_waiting:
+            self.is_waiting = False
+            self.clock.restart()
 
     def _add_steps(self, count: int) -> None:
         self._extra_steps += count
@@ -195,7 +203,7 @@ class Viewer:
             self._guard(what)
 
     def _advance(self) -> None:
-        count = self.clock.steps(self.sim.dt) if self.is_running else 0
+        count = self.clock.steps(self.sim.dt) if self.is_running and not self.is_waiting else 0
         count, self._extra_steps = count + self._extra_steps, 0
         if self._end_step is not None:
             count = min(count, self._end_step - self.steps_taken)

@@ -24,9 +24,11 @@ def small(session):
     """Simulation and viewer of the small scene, open in the browser."""
     sim = Simulation.from_scene(arm_and_box(), notes=False)
     sim.prepare()  # compiling takes longer than a page should be waited for
-    with sim, Viewer(sim, port=0, paused=True, shadows=False) as viewer:
+    with sim, Viewer(sim, port=0, wait=True, shadows=False) as viewer:
         viewer.start()
+        assert viewer.is_waiting and sim.step_count == 0
         session.open(viewer)
+        session.until(lambda: sim.step_count > 0, "the first step of a viewer that waited for its page")
         yield sim, viewer
 
 

@@ -115,6 +115,15 @@ def test_pause_step_and_reset(fresh):
         assert fresh.step_count > 0
 
 
+def test_time_can_wait_for_a_page(fresh):
+    with Viewer(fresh, port=0, wait=True) as viewer:
+        frame(viewer)
+        assert fresh.step_count == 0 and viewer.is_running
+        viewer.play()  # whoever asks for it need not open one
+        frame(viewer)
+        assert fresh.step_count > 0
+
+
 def test_a_run_ends_after_its_duration(fresh):
     with Viewer(fresh, port=0, speed=float("inf")) as viewer:
         viewer.run(duration=0.5)
