@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scene_files import find_scene_file
 from .common import (
     COMPILING,
     DEFAULT_SCENE,
@@ -27,6 +26,7 @@ from .common import (
     scene_listing,
 )
 from .run import advance, verdict
+from .sources import find_source, load_source
 
 if TYPE_CHECKING:
     from ..simulation import Simulation
@@ -42,6 +42,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("bench", help="measure how fast a scene runs", **scene_listing())
     add = parser.add_argument
     add("--scene", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
+    add("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
     add("--duration", type=positive_seconds, metavar="S", help="simulated time [s] (default: the scene's, or 4)")
     add("--frames", type=positive_int, metavar="N", help="steps, instead of --duration")
     add("--dt", type=positive_seconds, metavar="S", help="time step [s] (default: the scene's)")
@@ -60,12 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.frames is not None and arguments.duration is not None:
         raise CommandError("--frames and --duration say the same thing; give one of them.")
     check_target(arguments.json)
-    file = find_scene_file(arguments.scene)  # fails before the slow imports
+    source = find_source(arguments)
     options = _solver_options(arguments)
     device = find_device(arguments.device)
     imported = time.perf_counter()
     with asked_by_user():
-        sim, defaults = _build(arguments, file, device, options)
+        sim, defaults = _build(arguments, source, device, options)
     built = time.perf_counter()
     with sim:
         frames = _count_frames(arguments, defaults, sim.dt)
@@ -97,14 +98,16 @@ def _solver_options(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _build(
-    arguments: argparse.Namespace, file: Path, device: Any, options: Mapping[str, Any]
+    arguments: argparse.Namespace, source: Any, device: Any, options: Mapping[str, Any]
 ) -> tuple[Simulation, Mapping[str, float | None]]:
     """The simulation, and how long the scene itself wants to run: ``frames`` or ``duration``, if it says so."""
-    from ..scene import load_sap_scene
     from ..simulation import Simulation
+    from ..simulation.keyframes import go_home
 
-    loaded = load_sap_scene(file, device=device, num_worlds=arguments.num_worlds, confine=arguments.confine)
+    loaded = load_source(source, device=device, num_worlds=arguments.num_worlds, confine=arguments.confine)
     sim = Simulation.from_loaded(loaded, dt=arguments.dt, threads=arguments.threads, **options)
+    if arguments.robot is not None:
+        go_home(sim)
     return sim, {"frames": loaded.frames, "duration": loaded.duration}
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from ..notes import show_notes
 from ..scene_files import printable
 from .common import (
-    CommandError,
     add_confine_argument,
     find_device,
     positive_int,
@@ -19,7 +18,7 @@ from .common import (
     print_table,
     scene_listing,
 )
-from .run import find_source
+from .sources import find_source, load_source
 
 if TYPE_CHECKING:
     from ..scene import SapLoadedScene, SapSceneError
@@ -35,7 +34,7 @@ _LISTS = {
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
     parser = commands.add_parser("check", help="validate a scene file and say what is in it", **scene_listing())
-    parser.add_argument("scene", nargs="?", help="a YAML or JSON file, or the name of a shipped scene")
+    parser.add_argument("scene", nargs="?", help="scene file or name, or a URDF, MJCF or USD file")
     parser.add_argument("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
     parser.add_argument("--strict", action="store_true", help="fail if the scene asks for something unsupported")
     parser.add_argument("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the scene's)")
@@ -48,15 +47,13 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command: 0 for a valid scene, 1 for one that is not."""
-    if arguments.scene is None and arguments.robot is None:
-        raise CommandError("give a scene or --robot")
     source = find_source(arguments)
     find_device("cpu")
-    from ..scene import SapSceneError, load_sap_scene
+    from ..scene import SapSceneError
 
     try:
         options = {"num_worlds": arguments.num_worlds, "strict": arguments.strict, "confine": arguments.confine}
-        scene = load_sap_scene(source, device="cpu", **options)
+        scene = load_source(source, device="cpu", **options)
     except SapSceneError as error:
         if arguments.json:
             print(json.dumps({"valid": False, "findings": _problems(error)}, indent=2))

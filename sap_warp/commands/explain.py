@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..scene_files import find_scene_file
 from .common import (
     EXIT_OK,
     CommandError,
@@ -19,6 +18,7 @@ from .common import (
     scene_listing,
     write_json,
 )
+from .sources import find_source, load_source
 
 
 def add_parser(commands: Any) -> None:
@@ -32,12 +32,12 @@ def add_parser(commands: Any) -> None:
     add_solver_arguments(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
     add_confine_argument(parser)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, robot=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    file = find_scene_file(arguments.scene)
+    source = find_source(arguments)
     shapes = arguments.shapes
     if len(shapes) not in (0, 2):
         raise CommandError(f"explain takes two shapes, or none to list them; got {len(shapes)}.")
@@ -46,14 +46,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--json needs two shapes to explain.")
     device = find_device(arguments.device)
     from ..explain import explain_contact, shape_names
-    from ..scene import load_sap_scene
     from ..scene.solver_options import PASSED_ON
     from ..solver.options import expand_options
 
     with asked_by_user():
         if arguments.preset is not None:
             expand_options(arguments.preset)
-        scene = load_sap_scene(file, device=device, num_worlds=1, confine=arguments.confine)
+        scene = load_source(source, device=device, num_worlds=1, confine=arguments.confine)
         chosen = {} if arguments.preset is None else {"contact_preset_variant": arguments.preset}
         given = {name: value for name, value in scene.solver_options.items() if name not in PASSED_ON}
         options = expand_options(**{**given, **chosen})

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from .common import EXIT_OK, CommandError, add_run_arguments, asked_by_user, positive_int, scene_listing
-from .run import advance, find_source, make_simulation, prepare, verdict
+from .run import advance, make_simulation, prepare, verdict
+from .sources import find_source
 
 DEFAULT_SIGNALS = "energy,contacts,iterations"
 

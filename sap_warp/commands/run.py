@@ -7,14 +7,11 @@ import math
 import sys
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..notes import show_notes
-from ..scene_files import find_scene_file
 from .common import (
     COMPILING,
-    DEFAULT_SCENE,
     EXIT_DIVERGED,
     EXIT_OK,
     CommandError,
@@ -26,6 +23,7 @@ from .common import (
     show_progress,
 )
 from .recording import add_recording_arguments, check_recording, open_recorder, record, write_last_picture
+from .sources import find_source, load_source
 from .view import add_viewer_arguments
 
 if TYPE_CHECKING:
@@ -73,8 +71,6 @@ def make_simulation(arguments: argparse.Namespace) -> Simulation:
     """The simulation that ``arguments`` ask for; says what it is."""
     source = find_source(arguments)  # fails before the slow imports
     device = find_device(arguments.device)
-    from ..scene import load_sap_scene
-    from ..scene.robot_files import scene_of_robot
     from ..scenes import randomize_start
     from ..simulation import Simulation
     from ..simulation.compile import compile_ahead
@@ -87,10 +83,7 @@ def make_simulation(arguments: argparse.Namespace) -> Simulation:
         expand_options(**options)
         ahead = partial(compile_ahead, device=device, **options)
         chosen = {"num_worlds": arguments.num_worlds, "confine": arguments.confine}
-        robot = scene_of_robot(source) if isinstance(source, Path) else None
-        source = source if robot is None else robot[0]
-        scene = load_sap_scene(source, device=device, when_built=ahead, **chosen)
-        scene.notes[:0] = [] if robot is None else [robot[1]]
+        scene = load_source(source, device=device, when_built=ahead, **chosen)
         if arguments.seed is not None:
             randomize_start(scene.sap_model.newton_model, abs(arguments.seed))
             scene.sap_state = scene.sap_model.state()
@@ -102,20 +95,6 @@ def make_simulation(arguments: argparse.Namespace) -> Simulation:
     if arguments.robot is not None and arguments.seed is None:
         go_home(sim)
     return sim
-
-
-def find_source(arguments: argparse.Namespace) -> Any:
-    """The scene file, or the scene of a robot."""
-    if arguments.robot is None:
-        return find_scene_file(arguments.scene)
-    if arguments.scene not in (None, DEFAULT_SCENE):
-        raise CommandError("give a scene or --robot, not both")
-    from ..robots import UnknownRobotError, robot_scene
-
-    try:
-        return robot_scene(arguments.robot)
-    except UnknownRobotError as error:
-        raise CommandError(str(error)) from None
 
 
 def prepare(sim: Simulation) -> float:

@@ -268,6 +268,18 @@ def test_a_scene_and_a_robot_exclude_each_other(capsys, command):
     assert "give a scene or --robot, not both" in capsys.readouterr().err
 
 
+def test_the_file_of_a_robot_is_a_scene_of_its_own(capsys, tmp_path):
+    """For every command that takes a scene, and a note says what was added to it."""
+    file = tmp_path / "swing.xml"
+    body = '<body pos="0 0 1"><joint axis="0 1 0"/><geom name="bob" size=".1" pos=".3 0 0"/></body>'
+    file.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    assert cli.main(["check", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["summary"]["joints"] == "1 revolute" and found["findings"][0]["id"] == "robot-file"
+    assert cli.main(["explain", str(file)]) == 0
+    assert "bob" in capsys.readouterr().out
+
+
 def test_check_wants_to_know_what(capsys):
     """It has no default scene: a check of something else would look like a check of one's own."""
     assert cli.main(["check"]) == 2
