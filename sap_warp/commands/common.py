@@ -10,11 +10,12 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ..scene_files import printable, scene_description, shipped_scenes
+from .quiet import without_driver_warning
 
 COMPILING = "Preparing kernels: compiled once, which can take a minute, then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -120,6 +121,8 @@ def find_device(name: str | None) -> Any:
     import warp as wp
 
     wp.config.log_level = wp.LOG_ERROR
+    with nullcontext() if name is not None and name.startswith("cuda") else without_driver_warning():
+        wp.init()
     with asked_by_user():
         try:
             return wp.get_device(name)
