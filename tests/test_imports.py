@@ -32,6 +32,7 @@ BELOW = {
     "signals": {"kernels"},
     "sensors": {"kernels"},
     "task_names": set(),
+    "cluster": set(),
     "envs": {"simulation", "scene_files", "task_names"},
     "learning": {"envs"},
     "robots": set(),
