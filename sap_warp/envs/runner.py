@@ -54,10 +54,38 @@ class Step(NamedTuple):
     """About worlds that are in one of both; None if there is none."""
 
 
+def _add_rows(total: Any, rows: Any) -> Any:
+    """Add rows over worlds, one after the other: libraries add in another order when there are few worlds."""
+    for row in rows:
+        total += row
+    return total
+
+
+def check_seeds(seed: int | Sequence[int], worlds: int) -> list[int]:
+    """One for each world: seed + i, or what a list has.
+
+    Raises:
+        ValueError: The list has another length, or there is a negative one.
+    """
+    single = isinstance(seed, (int, np.integer))
+    seeds = [int(seed) + i for i in range(worlds)] if single else [int(value) for value in seed]  # type: ignore
+    if len(seeds) != worlds or min(seeds) < 0:
+        raise ValueError(f"seed is {seed!r}; it must be a number from 0, or a list of {worlds} of them.")
+    return seeds
+
+
 class Runner:
     """Runs a task."""
 
-    def __init__(self, task: Task, *, seed: int | Sequence[int] = 0, autoreset: bool = True, quiet: bool = False):
+    def __init__(
+        self,
+        task: Task,
+        *,
+        seed: int | Sequence[int] = 0,
+        autoreset: bool = True,
+        quiet: bool = False,
+        share: tuple[int, int] | None = None,
+    ):
         """Take over ``task``; call `reset` before the first step.
 
         Args:
@@ -65,7 +93,11 @@ class Runner:
             seed: Of the random numbers; see `reset`.
             autoreset: Whether worlds whose episode ended begin the next one within the same step.
             quiet: Whether observations have no noise.
+            share: Where the task has some of more worlds: number of the first of them, and how many there are in all.
+                Seeds are those of all, and the worlds do what they would do among all.
         """
+        self._share = share or (0, task.num_worlds)
+        self._randomizes = False
         self.task, self.autoreset, self.quiet = task, autoreset, quiet
         self.num_worlds, self.arrays = task.num_worlds, task.arrays
         worlds, make = self.num_worlds, task.arrays.zeros
@@ -75,7 +107,7 @@ class Runner:
         self._sums = make(len(self._value_methods), worlds)
         self._names = [*task.weights, *task.terms["metric"]]
         factors = np.array([weight * task.control_dt for weight in task.weights.values()], np.float32)
-        self._weights, self._factors, self._paid = self.arrays.from_numpy(factors), factors[:, None], len(factors)
+        self._weights, self._factors, self._paid = factors.tolist(), factors[:, None], len(factors)
         self._skipped = make(worlds, dtype="int64")  # steps that were not taken, but set
         self._spare = 0  # control steps for which no world runs out of time, at least
         self._action_shape = worlds, task.action_size
@@ -98,17 +130,16 @@ class Runner:
 
     def seed(self, seed: int | Sequence[int]) -> None:
         """Begin the random numbers anew: world i takes seed + i, or the i-th of a list; call `reset` behind it."""
-        if isinstance(seed, (int, np.integer)):
-            seeds = [int(seed) + world for world in range(self.num_worlds)]
-        else:
-            seeds = [int(value) for value in seed]
-        if len(seeds) != self.num_worlds or min(seeds) < 0:
-            raise ValueError(f"seed is {seed!r}; it must be a number from 0, or a list of {self.num_worlds} of them.")
-        self._keys = mix(np.array([value % 2**64 for value in seeds], np.uint64) + np.uint64(1))
+        first, worlds = self._share
+        seeds = check_seeds(seed, worlds)
+        own = seeds[first : first + self.num_worlds]
+        self._keys = mix(np.array([value % 2**64 for value in own], np.uint64) + np.uint64(1))
         self._start_keys = world_keys(self._keys, START)
         self.episodes[:] = 0
         if self.task.randomization:
-            self.task.sim.randomize(self.task.randomization, seed=seeds[0])
+            terms = None if self._randomizes else self.task.randomization
+            self.task.sim.randomize(terms, seed=seeds[0], first_world=first)
+            self._randomizes = True
 
     def reset(self, world_mask: np.ndarray | None = None) -> Any:
         """Begin an episode in all worlds, or in those of a mask; returns the observation of all worlds."""
@@ -196,8 +227,8 @@ class Runner:
         for row, method in enumerate(self._value_methods):
             values[row] = method()
         self._sums += values
-        reward = self._weights @ values[: self._paid]
-        return reward
+        paid = [weight * row for weight, row in zip(self._weights, values, strict=False)]
+        return _add_rows(self.arrays.zeros(self.num_worlds), paid)
 
     def _end(self, done: Any, observation: Any) -> Ended:
         """What is known of the episodes that end, before it is lost."""
@@ -207,7 +238,8 @@ class Runner:
         sums[: self._paid] *= self._factors
         sums[self._paid :] /= lengths
         terms = dict(zip(self._names, sums, strict=True))
-        return Ended(worlds, observation[worlds], sums[: self._paid].sum(axis=0), lengths, terms)
+        returns = _add_rows(np.zeros(len(lengths), np.float32), sums[: self._paid])
+        return Ended(worlds, observation[worlds], returns, lengths, terms)
 
     def _begin(self, worlds: np.ndarray, mask: Any) -> None:
         """Begin an episode in some worlds, which are given in both ways."""

@@ -54,6 +54,7 @@ class Stream:
     seed0: wp.uint32
     seed1: wp.uint32
     number: wp.uint32
+    first_world: wp.uint32
     kind: int
     a: wp.float64  # low, or mean
     b: wp.float64  # high, or standard deviation
@@ -74,13 +75,14 @@ def takes_part(s: Stream, world: int, draw: int) -> bool:
     """Whether a world takes part in a draw."""
     if s.probability >= wp.float64(1.0):
         return True
-    return to_unit(philox(LOTTERY, wp.uint32(draw), wp.uint32(world), s.number, s.seed0, s.seed1)[0]) < s.probability
+    x = philox(LOTTERY, wp.uint32(draw), s.first_world + wp.uint32(world), s.number, s.seed0, s.seed1)
+    return to_unit(x[0]) < s.probability
 
 
 @wp.func
 def draw_number(s: Stream, world: int, draw: int, place: int) -> wp.float64:
     """The number of a place in a draw of a world."""
-    x = philox(wp.uint32(place), wp.uint32(draw), wp.uint32(world), s.number, s.seed0, s.seed1)
+    x = philox(wp.uint32(place), wp.uint32(draw), s.first_world + wp.uint32(world), s.number, s.seed0, s.seed1)
     u = to_unit(x[0])
     result = s.a + (s.b - s.a) * u
     if s.kind == LOG_UNIFORM:

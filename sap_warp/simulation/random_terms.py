@@ -63,6 +63,11 @@ class Term:
             self._check(entry)
         self.stream = self._make_stream(seed, taken)
 
+    def aim(self, seed: int, first_world: int) -> None:
+        """Take the numbers of another seed, and of worlds counted from another one."""
+        self.stream.seed0, self.stream.seed1 = split_seed(seed)
+        self.stream.first_world = first_world
+
     def draw(self, mask: wp.array, row: int, draws: wp.array) -> None:
         """New values for chosen worlds."""
         given, device = self.given, self._sim.device

@@ -27,18 +27,21 @@ if TYPE_CHECKING:
 class Randomizer:
     """The terms of one simulation."""
 
-    def __init__(self, sim: SimulationCore, terms: Sequence[Randomize], seed: int, check: bool = True):
+    def __init__(
+        self, sim: SimulationCore, terms: Sequence[Randomize], seed: int, first_world: int, check: bool = True
+    ):
         """Prepare the terms; nothing is drawn yet. ``check`` says whether the present values are the nominal ones.
 
         Raises:
             ValueError: A term cannot be: there is no such view or column, or a number could come that is not possible.
         """
-        self._sim, self.seed = sim, check_count("seed", seed, 0)
-        if self.seed >> 64:
-            raise ValueError(f"seed is {seed}; it must be below 2**64.")
+        self._sim = sim
+        self.seed, self.first_world = _checked(seed, first_world)
         self.given = tuple(terms)
         taken: dict[str, int] = {}
         self.terms = [Term(sim, term, self.seed, taken, check) for term in terms]
+        for made in self.terms:
+            made.aim(self.seed, self.first_world)
         device = sim.device
         self.draws = wp.zeros((max(len(terms), 1), sim.world_count), dtype=wp.int32, device=device)
         """How often each term was drawn in each world."""
@@ -54,8 +57,8 @@ class Randomizer:
         self.plan()
 
     def describe(self) -> dict[str, Any]:
-        """For checkpoints: seed and terms."""
-        return {"seed": self.seed, "terms": to_description(self.given)}
+        """For checkpoints: seed, terms and number of the first world."""
+        return {"seed": self.seed, "terms": to_description(self.given), "first_world": self.first_world}
 
     @property
     def arrays(self) -> dict[str, wp.array]:
@@ -67,6 +70,19 @@ class Randomizer:
     def start(self) -> None:
         """Draw what is not left to intervals, in all worlds."""
         self._start.run(self._everybody)
+
+    @launches
+    def begin_again(self, seed: int, first_world: int) -> None:
+        """Nominal values again, and streams from their beginning, those of a seed; nothing is drawn yet."""
+        self.seed, self.first_world = _checked(seed, first_world)
+        for term in self.terms:
+            term.aim(self.seed, self.first_world)
+            if len(term.nominal):
+                term.restore(self._everybody)
+        self.draws.zero_()
+        self.forget()  # graphs know the streams by value
+        for batch in (self._start, *(batch for _, batch in self._intervals)):
+            batch.follow(self._everybody)
 
     def reset(self, mask: wp.array) -> None:
         """Draw what belongs to resets, in chosen worlds; ``mask`` is always the same array."""
@@ -170,13 +186,31 @@ class _Batch:
                 shard.solver.boundary.place(shard.state, shard.control, shard.solver.all_worlds, part)
 
 
-def randomize(sim: SimulationCore, terms: Sequence[Randomize | Mapping[str, Any]], seed: int) -> None:
+def _checked(seed: int, first_world: int) -> tuple[int, int]:
+    if check_count("seed", seed, 0) >> 64:
+        raise ValueError(f"seed is {seed}; it must be below 2**64.")
+    if check_count("first_world", first_world, 0) >> 31:
+        raise ValueError(f"first_world is {first_world}; it must be below 2**31.")
+    return int(seed), int(first_world)
+
+
+def randomize(
+    sim: SimulationCore, terms: Sequence[Randomize | Mapping[str, Any]] | None, seed: int, first_world: int
+) -> None:
     """See `Simulation.randomize`."""
+    if terms is None:
+        with sim._team.lock:
+            if sim._randomizer is None:
+                raise ValueError("terms is None, which is for terms that are there; this simulation has none.")
+            sim._randomizer.begin_again(seed, first_world)
+            sim._randomizer.start()
+            sim._mirrors.refresh()
+        return
     if isinstance(terms, (Randomize, Mapping)):
         raise TypeError("terms is one term; pass a list of them.")
     read = [term if isinstance(term, Randomize) else from_description([term])[0] for term in terms]
     with sim._team.lock:
-        made = Randomizer(sim, read, seed)
+        made = Randomizer(sim, read, seed, first_world)
         if sim._randomizer is not None:
             sim._randomizer.close()
         sim._randomizer = made if read else None
@@ -195,7 +229,8 @@ def restore(sim: SimulationCore, described: Mapping[str, Any] | None, arrays: Ma
     if present is None or present.describe() != described:
         if present is not None:
             present.close()
-        sim._randomizer = Randomizer(sim, from_description(described["terms"]), described["seed"], check=False)
+        terms, first_world = from_description(described["terms"]), described.get("first_world", 0)
+        sim._randomizer = Randomizer(sim, terms, described["seed"], first_world, check=False)
     assert sim._randomizer is not None
     for name, array in sim._randomizer.arrays.items():
         array.assign(arrays[f"random/{name}"])

@@ -180,7 +180,9 @@ class Simulation(SimulationCore):
         """
         self._parameters.take_named(names, world_mask)
 
-    def randomize(self, terms: Sequence[Randomize | Mapping[str, Any]], *, seed: int = 0) -> None:
+    def randomize(
+        self, terms: Sequence[Randomize | Mapping[str, Any]] | None, *, seed: int = 0, first_world: int = 0
+    ) -> None:
         """Draw parameters, initial states, inputs or disturbances, for each world its own; see docs/randomization.md.
 
         Terms replace those of an earlier call. A world's numbers depend on the seed, the term, the number of the world
@@ -188,13 +190,15 @@ class Simulation(SimulationCore):
 
         Args:
             terms: `sap_warp.randomization.Randomize`, or mappings as `from_description` takes them. Without any,
-                nothing is drawn any more, and the values stay.
+                nothing is drawn any more, and the values stay. None begins the present terms again, from the
+                nominal values and another seed.
             seed: Of all streams, below 2**64.
+            first_world: Number of the first world for the streams, where these are some of more worlds.
 
         Raises:
             ValueError: There is no such view or column, or a number could come that is not possible.
         """
-        randomize(self, terms, seed)
+        randomize(self, terms, seed, first_world)
 
     # Checkpoints.
 

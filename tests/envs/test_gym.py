@@ -13,10 +13,12 @@ from gymnasium.vector import AutoresetMode  # noqa: E402
 from gymnasium.wrappers.vector import DictInfoToList, DtypeObservation, RecordEpisodeStatistics  # noqa: E402
 
 import sap_warp.envs  # noqa: E402, F401
-from sap_warp.envs import Task, TaskVectorEnv, metric, observation, reward, termination  # noqa: E402
+from sap_warp.envs import Runner, Task, TaskVectorEnv, find_task, metric, observation, reward, termination  # noqa: E402
 from sap_warp.envs.tasks.cartpole import CartPoleSwingUp  # noqa: E402
 
 ID = "sap_warp/CartPoleSwingUp-v0"
+SHARES = ((0, 3), (3, 1), (4, 1))
+"""Five worlds in three parts: first world and number of worlds."""
 
 
 class Short(CartPoleSwingUp):
@@ -249,6 +251,49 @@ def test_worlds_and_episodes_differ_as_the_randomization_says():
     np.testing.assert_array_equal(damping() != first, truncated)
     env.reset(seed=1)
     np.testing.assert_array_equal(damping(), first)
+
+
+def test_a_seed_decides_factors_too():
+    """Factors are for the values of the scene, however often the environment was seeded before."""
+    from sap_warp.randomization import Randomize, Uniform
+
+    class Heavy(Short):
+        randomization = (Randomize("body_mass", Uniform(0.5, 2.0), how="scale"),)
+
+    env = TaskVectorEnv(Heavy, 2)
+    found = [env.sim.body_mass.numpy().copy() for seed in (1, 2, 1) if env.reset(seed=seed)]
+    np.testing.assert_array_equal(found[0], found[2])
+    assert (found[0] != found[1]).all()
+
+
+@pytest.mark.parametrize("task", [Short, "Ant"])
+def test_a_share_of_the_worlds_does_what_it_does_among_all(task, rng):
+    """Observations, rewards and what is known of ended episodes, to the bit; one world alone is the hardest case."""
+    worlds = 5
+    runners = [Runner(find_task(task)(worlds)), *(Runner(find_task(task)(n), share=(i, worlds)) for i, n in SHARES)]
+    whole, *parts = runners
+    for runner in runners:
+        runner.seed(11)
+    seen = [runner.reset() for runner in runners]
+    np.testing.assert_array_equal(np.concatenate(seen[1:]), seen[0])
+    whole.set_steps(whole.task.step_limit - 4 - np.arange(worlds))
+    for part, (first, count) in zip(parts, SHARES, strict=True):
+        part.set_steps(whole.task.steps[first : first + count])
+    ended = 0
+    for _ in range(9):
+        actions = rng.uniform(-1.0, 1.0, (worlds, whole.task.action_size))
+        step = whole.step(actions)
+        steps = [part.step(actions[i : i + n]) for part, (i, n) in zip(parts, SHARES, strict=True)]
+        for one, *others in zip(step[:4], *(each[:4] for each in steps), strict=True):
+            np.testing.assert_array_equal(np.concatenate(others), one)
+        if step.ended is not None:
+            ends = [(each.ended, first) for each, (first, _) in zip(steps, SHARES, strict=True) if each.ended]
+            ended += len(step.ended.worlds)
+            np.testing.assert_array_equal(np.concatenate([end.worlds + i for end, i in ends]), step.ended.worlds)
+            np.testing.assert_array_equal(np.concatenate([end.returns for end, _ in ends]), step.ended.returns)
+            for name, values in step.ended.terms.items():
+                np.testing.assert_array_equal(np.concatenate([end.terms[name] for end, _ in ends]), values)
+    assert ended >= worlds
 
 
 def test_rewards_weigh_terms_by_time(rng):

@@ -143,6 +143,23 @@ def test_a_world_depends_on_seed_world_and_episode_alone():
     assert (other.body_mass.numpy() != usual[0]).all()
 
 
+def test_worlds_can_be_counted_from_another_one_and_terms_begun_again():
+    """Worlds 3 to 8 of 9, simulated alone, draw what they draw among all; also after another seed in between."""
+    whole, part = simulate(robots(9)), simulate(robots(6))
+    terms = terms_of(whole)
+    part.randomize(terms, seed=SEED + 1)
+    part.reset()
+    part.randomize(None, seed=SEED, first_world=3)
+    whole.randomize(terms, seed=SEED)
+    for sim in (whole, part):
+        sim.reset()
+    np.testing.assert_array_equal(whole.joint_damping.numpy()[3:], part.joint_damping.numpy())
+    for one, two in zip(episodes(whole), episodes(part), strict=True):
+        np.testing.assert_array_equal(one[3:], two)
+    with pytest.raises(ValueError, match="has none"):
+        simulate(robots(2)).randomize(None)
+
+
 def test_a_draw_is_what_an_assignment_of_the_same_numbers_is():
     """Packed masses, inertias in proportion, ground friction and gains act as in a simulation that has them."""
     sizes = Randomize("shape_scale", Uniform(0.9, 1.1), how="scale", shared=True)
