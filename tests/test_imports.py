@@ -33,10 +33,10 @@ BELOW = {
     "sensors": {"kernels"},
     "task_names": set(),
     "cluster": set(),
-    "envs": {"simulation", "scene_files", "task_names"},
+    "envs": {"simulation", "scene_files", "task_names", "cluster"},
     "learning": {"envs"},
     "robots": set(),
-    "rollouts": {"simulation"},
+    "rollouts": {"simulation", "scene_files", "cluster"},
     "simulation": {
         "pictures",
         "signals",

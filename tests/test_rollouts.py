@@ -36,6 +36,17 @@ def test_candidates_go_where_simulations_of_their_own_go(rollouts, rng):
     assert not found.failed.any()
 
 
+def test_torch_in_and_out(rollouts, rng):
+    """Tensors for tensors, with the same bits."""
+    torch = pytest.importorskip("torch")
+    controls = rng.normal(0.0, 20.0, (3, 4, 1))
+    expected = rollouts(np.zeros(3), np.zeros(3), controls)
+    found = rollouts(torch.zeros(3), torch.zeros(3), torch.from_numpy(controls))
+    assert all(isinstance(value, torch.Tensor) for value in (found.time, found.failed, *found.values.values()))
+    np.testing.assert_array_equal(found["joint_q"].numpy(), expected["joint_q"])
+    assert found["joint_q"].dtype == torch.float32 and not found.failed.any()
+
+
 @pytest.mark.filterwarnings("ignore:Worlds could not take a step")
 def test_a_candidate_that_fails_is_named_and_alone(rollouts):
     """A force that is not finite stops its own candidate; the others are what they are without it."""
@@ -63,6 +74,8 @@ def test_one_call_equals_kept_worlds(rollouts):
         ({"inputs": "joint_q"}, "inputs names .'joint_q'.; there is joint_f"),
         ({"record": ("energy",)}, "record names .'energy'.; there is joint_q"),
         ({"inputs": {"joint_f": ["slider"]}}, "slider_to_cart"),
+        ({"workers": 3}, "workers is 3; it must be from 1 to the number of candidates, 2"),
+        ({"address": "auto"}, "address and gpus_per_worker are for workers"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, message):

@@ -13,7 +13,7 @@ LEAST_VERSION = (2, 40)
 INSTALL = "pip install 'sap-warp[scale]'"
 
 _open: list[Connection] = []
-"""Connections to a Ray that this module started; the last that closes stops it."""
+"""Connections since this module called ``ray.init``; the last that closes takes it back."""
 
 
 def require_ray() -> ModuleType:
@@ -35,7 +35,7 @@ def require_ray() -> ModuleType:
 
 @dataclass(eq=False)
 class Connection:
-    """A Ray that can be used; `close` stops it if `connect` started it and nobody else uses it."""
+    """A Ray that can be used; the last `close` stops it if `connect` started it, and leaves it if it was joined."""
 
     address: str
     """Host and port of its head."""
@@ -67,7 +67,7 @@ class Connection:
                 )
 
     def close(self) -> None:
-        """Let go of it; a Ray that was there before stays."""
+        """Let go of it; a Ray that was there before stays, and so does a connection that somebody else made."""
         if self._closed:
             return
         self._closed = True
@@ -112,7 +112,9 @@ def connect(address: str | None = None, *, cpus: int | None = None) -> Connectio
         present = _gcs_address(ray)
         if address not in (None, "auto", present):
             raise ValueError(f"This process is connected to the Ray at {present}, and cannot join {address} as well.")
-        made = Connection(present, started=bool(_open))
+        made = Connection(present, started=any(other.started for other in _open))
+        if _open:
+            _open.append(made)
     else:
         options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         if address is None:
@@ -127,7 +129,6 @@ def connect(address: str | None = None, *, cpus: int | None = None) -> Connectio
                     f"with `ray start --address=HOST:6379`, or leave the address out to start one here. ({error})"
                 ) from error
         made = Connection(_gcs_address(ray), started=address is None)
-    if made.started:
         _open.append(made)
     return made
 

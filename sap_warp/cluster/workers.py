@@ -74,8 +74,8 @@ def worker_environment() -> dict[str, Any]:
 def prepare_worker(setup: WorkerSetup, kernels: np.ndarray | None = None) -> None:
     """Make a worker ready; call it in the worker, before anything is simulated. The second time costs nothing.
 
-    On the driver's machine the kernel cache is the driver's. On another one it is that machine's own, into which
-    ``kernels``, what `pack_kernels` made, are put unless they are there.
+    On the driver's machine the kernel cache is the driver's, on another one that machine's own. ``kernels``, what
+    `pack_kernels` made, are put into it unless they are there.
 
     Raises:
         ClusterError: The worker has another version of the package.
@@ -94,16 +94,16 @@ def prepare_worker(setup: WorkerSetup, kernels: np.ndarray | None = None) -> Non
         os.environ.setdefault("WARP_CACHE_PATH", str(Path(setup.cache).parent))  # Warp adds its version
         wp.init()
         wp.config.kernel_cache_dir = setup.cache
+    if kernels is None:
         return
-    if kernels is not None:
-        try:
-            unpack_kernels(kernels)
-        except OSError as error:
-            warnings.warn(
-                f"Compiled kernels cannot be kept in {kernel_cache()} on {socket.gethostname()} ({error}); this worker "
-                "compiles them. Set WARP_CACHE_PATH there to a folder that can be written.",
-                stacklevel=2,
-            )
+    try:
+        unpack_kernels(kernels)
+    except OSError as error:
+        warnings.warn(
+            f"Compiled kernels cannot be kept in {kernel_cache()} on {socket.gethostname()} ({error}); this worker "
+            "compiles them. Set WARP_CACHE_PATH there to a folder that can be written.",
+            stacklevel=2,
+        )
 
 
 def is_near(setup: WorkerSetup) -> bool:

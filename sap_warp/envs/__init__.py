@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .draws import Draws
     from .gym import TaskEnv, TaskVectorEnv
+    from .ray import RayVectorEnv
     from .registration import find_task, register, shipped_tasks
     from .rsl import RslRlVecEnv
     from .runner import Ended, Runner, Step
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .terms import ActionTerm, JointEfforts, JointPositions, metric, observation, reward, termination
 
 _SUBMODULE_OF = {
+    "RayVectorEnv": "ray",
     "RslRlVecEnv": "rsl",
     "StableBaselinesVecEnv": "sb3",
     "Draws": "draws",
@@ -45,6 +47,7 @@ __all__ = [
     "Ended",
     "JointEfforts",
     "JointPositions",
+    "RayVectorEnv",
     "RslRlVecEnv",
     "Runner",
     "StableBaselinesVecEnv",

@@ -51,18 +51,22 @@ class TaskVectorEnv(VectorEnv):
             raise ValueError(f"render_mode is {render_mode!r}; there is none. Use env.unwrapped.sim.")
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
-        self.task = find_task(task)(num_envs, **options)
+        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        self.runner = self._make(task, num_envs, same_step, quiet, options)
+        self.task = self.runner.task
         self.metadata["render_fps"] = round(1.0 / self.task.control_dt)
         self.metadata["torch"] = self.task.arrays.is_torch
         self.num_envs = self.task.num_worlds
-        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
-        self.runner = Runner(self.task, autoreset=same_step, quiet=quiet)
         self.single_observation_space = box(np.inf, self.runner.observation_size)
         self.single_action_space = box(BOUND, self.task.action_size)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._waiting = np.zeros(self.num_envs, bool)
         self._seeded = False
+
+    def _make(self, task: Any, num_envs: int, autoreset: bool, quiet: bool, options: dict[str, Any]) -> Any:
+        """What runs the task."""
+        return Runner(find_task(task)(num_envs, **options), autoreset=autoreset, quiet=quiet)
 
     @property
     def sim(self) -> Any:

@@ -54,6 +54,20 @@ class Step(NamedTuple):
     """About worlds that are in one of both; None if there is none."""
 
 
+def check_actions(actions: Any, shape: tuple[int, int], numbers: bool = True) -> None:
+    """Refuse actions of another shape and, if ``numbers``, such as are none.
+
+    Raises:
+        ValueError: They are.
+    """
+    if actions.shape != shape:
+        raise ValueError(f"actions have shape {tuple(actions.shape)}; expected {shape}.")
+    flat = actions.reshape(-1)
+    if numbers and isnan(flat @ flat):
+        worlds = np.flatnonzero(np.isnan(np.asarray(actions)).any(axis=1))
+        raise ValueError(f"actions of worlds {worlds[:8].tolist()} are not numbers.")
+
+
 def _add_rows(total: Any, rows: Any) -> Any:
     """Add rows over worlds, one after the other: libraries add in another order when there are few worlds."""
     for row in rows:
@@ -202,15 +216,7 @@ class Runner:
         """Check and clip actions, and hand them to the simulation."""
         task = self.task
         actions = self.arrays.as_actions(given)
-        if actions.shape != self._action_shape:
-            raise ValueError(
-                f"actions have shape {tuple(actions.shape)}; expected ({self.num_worlds}, {task.action_size})."
-            )
-        flat = actions.reshape(-1)
-        if not self._on_gpu and isnan(flat @ flat):  # on a GPU nobody waits; such a world diverges
-            actions = self.arrays.to_numpy(actions)
-            worlds = np.flatnonzero(np.isnan(actions).any(axis=1))
-            raise ValueError(f"actions of worlds {worlds[:8].tolist()} are not numbers.")
+        check_actions(actions, self._action_shape, numbers=not self._on_gpu)  # there nobody waits; the world diverges
         task.previous_action, task.action = task.action, actions.clip(-BOUND, BOUND)
         task.apply(task.action)
 

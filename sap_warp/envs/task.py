@@ -191,6 +191,21 @@ class Task:
         for term, part in zip(self.action_terms, self._action_parts, strict=True):
             term.apply(actions[:, part])
 
+    def get_memory(self) -> dict[str, Any]:
+        """What decides the task's future beside the simulation: all attributes that are arrays or numbers.
+
+        A task that keeps something else extends it, and `set_memory`, with what can be pickled.
+        """
+        from .memory import get_attributes
+
+        return get_attributes(self)
+
+    def set_memory(self, saved: dict[str, Any]) -> None:
+        """Go on from what `get_memory` returned, maybe in another process."""
+        from .memory import set_attributes
+
+        set_attributes(self, saved)
+
     def close(self) -> None:
         """Stop the simulation's threads."""
         self.sim.close()
