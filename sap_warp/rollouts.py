@@ -219,7 +219,7 @@ def _start_workers(
     from .cluster import Pool, connect, even_shares
 
     *some, options = given
-    cpus = options.get("threads", 1)
+    cpus = options.get("threads") or 1
     if gpus:
         options = {"device": "cuda", **options}
     if isinstance(scene, (str, os.PathLike)):

@@ -90,9 +90,19 @@ def test_controls_of_another_shape_are_refused(rollouts):
         rollouts(np.zeros(3), np.zeros(3), np.zeros((3, 5)))
 
 
-def test_example_swings_the_pole_up():
-    """The planner of the example brings the pole up within a second and a half."""
-    spec = importlib.util.spec_from_file_location("plan_cart_pole", EXAMPLES / "plan_cart_pole.py")
+def load_example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    assert example.main(seconds=1.6) > 0.7
+    return example
+
+
+def test_example_swings_the_pole_up():
+    """The planner of the example brings the pole up within a second and a half."""
+    assert load_example("plan_cart_pole").main(seconds=1.6) > 0.7
+
+
+def test_example_pushes_the_box_towards_its_goal():
+    """The pusher has to go around the box first; after two seconds the box has come a quarter of the way."""
+    first, last = load_example("plan_push_box").main(seconds=2.0)
+    assert last < 0.75 * first

@@ -18,6 +18,7 @@ import contextlib
 import os
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,10 @@ class Host:
         from .kernels import pack_kernels
 
         return pack_kernels()
+
+    def processor_seconds(self) -> float:
+        """What the process has used so far, all threads."""
+        return time.process_time()
 
     def call(self, method: str, *given: Any) -> tuple[Any, list[str]]:
         """Result of a method of the subject, and what it warned of."""
@@ -158,6 +163,12 @@ class Pool:
     def places(self) -> list[Place]:
         """Where the workers run."""
         return [member.place for member in self.members if member.place]
+
+    @property
+    def processor_seconds(self) -> list[float]:
+        """What the process of each worker has used so far [s]."""
+        found: list[float] = self._ray.get([member.actor.processor_seconds.remote() for member in self.members])
+        return found
 
     def call(self, method: str, given: Sequence[tuple[Any, ...]], *, mend: bool = False) -> list[Any]:
         """Results of a method of all subjects, with arguments for each.

@@ -6,6 +6,7 @@ import hashlib
 import os
 import socket
 import warnings
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 
 PACKAGE = Path(__file__).resolve().parents[1]
+_unpacked: set[int] = set()
+"""Archives of kernels that this process has put into the cache."""
 
 
 class ClusterError(RuntimeError):
@@ -94,10 +97,11 @@ def prepare_worker(setup: WorkerSetup, kernels: np.ndarray | None = None) -> Non
         os.environ.setdefault("WARP_CACHE_PATH", str(Path(setup.cache).parent))  # Warp adds its version
         wp.init()
         wp.config.kernel_cache_dir = setup.cache
-    if kernels is None:
+    if kernels is None or (mark := zlib.crc32(kernels.tobytes())) in _unpacked:
         return
     try:
         unpack_kernels(kernels)
+        _unpacked.add(mark)
     except OSError as error:
         warnings.warn(
             f"Compiled kernels cannot be kept in {kernel_cache()} on {socket.gethostname()} ({error}); this worker "

@@ -65,7 +65,7 @@ class RemoteRunner:
         if isinstance(task, str):
             task = task_name(task)
         self.num_worlds, self._every = num_worlds, cluster["checkpoint_every"]
-        cpus, gpus, workers = options.get("threads", 1), cluster["gpus_per_worker"], cluster["workers"]
+        cpus, gpus, workers = options.get("threads") or 1, cluster["gpus_per_worker"], cluster["workers"]
         own_options, arrays = _options_of_workers(options, gpus)
         self.arrays = Arrays(arrays, wp.get_device("cpu"))
         connection = connect(cluster["address"], cpus=workers and _at_least_machine(workers * cpus))

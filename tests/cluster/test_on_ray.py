@@ -12,7 +12,7 @@ ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from sap_warp import Rollouts  # noqa: E402
-from sap_warp.cluster import ClusterError, connect  # noqa: E402
+from sap_warp.cluster import ClusterError, Pool, connect  # noqa: E402
 from sap_warp.envs import RayVectorEnv, TaskVectorEnv  # noqa: E402
 from tests.support.ray_tasks import HANG, RAISE, Fragile  # noqa: E402
 
@@ -20,18 +20,34 @@ WORLDS = 5
 CART = {"joint_f": ["slider_to_cart"]}
 
 
+class Counter:
+    """A subject that counts."""
+
+    def __init__(self):
+        self.value = 0
+
+    def add(self, number):
+        self.value += number
+        return self.value
+
+
 @pytest.fixture(scope="module")
-def address():
+def cluster():
     """Two nodes on this machine, each with two processors and what it takes for a GPU."""
     node = {"num_cpus": 2, "num_gpus": 1, "object_store_memory": 80 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     try:
         cluster.add_node(**node)
         with connect(cluster.address):
-            yield cluster.address
+            yield cluster
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def address(cluster):
+    return cluster.address
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +166,29 @@ def test_rollouts_go_where_they_go_in_one_process(address, rng):
         assert two.failed.tolist() == [False, False, False, True, False]
     finally:
         there.close()
+
+
+def test_work_of_a_node_that_leaves_goes_on_elsewhere(cluster, address):
+    """The worker needs so many processors that it is on the node that leaves, and then on one that came later."""
+    leaving = cluster.add_node(num_cpus=8)
+    cluster.wait_for_nodes()
+    reached = 0
+    pool = Pool(connect(address), Counter, [()], ["a number"], cpus=6, restore=lambda i: pool.ask(i, "add", reached))
+    coming = None
+    try:
+        assert pool.places[0].node == leaving.node_id
+        coming = cluster.add_node(num_cpus=8)
+        cluster.remove_node(leaving)
+        for number in range(100_000):  # until Ray has noticed
+            assert pool.call("add", [(number,)]) == [reached + number]
+            reached += number
+            if pool.lost:
+                break
+        assert pool.places[0].node == coming.node_id and pool.lost == 1
+    finally:
+        pool.close()
+        if coming is not None:
+            cluster.remove_node(coming)
 
 
 def test_workers_without_room_are_refused(address):
