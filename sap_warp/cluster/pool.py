@@ -312,8 +312,8 @@ class Pool:
         for member in hanging:
             self._stop(member)
         raise ClusterError(
-            f"No answer within {timeout:g} s, so this was stopped: {names}. A reset of all worlds starts it again. If "
-            "this work may take so long, give a larger timeout."
+            f"No answer within {timeout:g} s, so this was stopped: {names}. It is started again when the work begins "
+            "anew, in an environment by a reset of all worlds. If it may take so long, give a larger timeout."
         )
 
     def _take(self, member: Member, answer: Any, method: str, given: tuple[Any, ...]) -> Any:

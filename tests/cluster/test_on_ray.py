@@ -104,6 +104,8 @@ def test_every_bit_is_that_of_one_process(env, local, rng):
     assert_equal(env.reset(seed=[9, 1, 1, 0, 4]), local.reset(seed=[9, 1, 1, 0, 4]))
     play(env, local, rng, 2)
     assert_equal(env.reset(), local.reset())
+    some = {"reset_mask": np.array([False, False, False, True, False])}  # none of the first worker's
+    assert_equal(env.reset(options=some), local.reset(options=some))
     with pytest.raises(ValueError, match=r"worlds \[3\] are not numbers"):
         env.step(np.where(np.arange(WORLDS) == 3, np.nan, 0.0)[:, None])
     play(env, local, rng, 1)  # nobody took the step that was refused
