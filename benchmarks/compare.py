@@ -54,6 +54,9 @@ GOALS = {
     ("g1", 64, "settled", "MuJoCo C"): 2.0,
     ("clutter", 1, "settled", "Drake SAP"): 10.0,
     ("clutter", 16, "settled", "MuJoCo C"): 1.0,
+    **{(name, 1, "settled", "MuJoCo C"): 2.0 for name in ("stack", "pile", *robots.HULL_SCENES)},
+    **{(name, 64, "settled", "MuJoCo C"): 3.0 for name in ("stack", *robots.HULL_SCENES)},
+    ("pile", 16, "settled", "MuJoCo C"): 3.0,
 }
 """Speed of SAP Warp over another engine that we aim at: by scene, worlds, phase and engine."""
 

@@ -59,6 +59,8 @@ class Shape:
     pose: np.ndarray
     friction: float
     stiffness: float
+    source: Any
+    """The mesh of a convex hull."""
     robot: bool
     """Part of a robot, whose own shapes do not touch each other."""
 
@@ -116,6 +118,7 @@ class Source:
             m.shape_transform.numpy()[i].astype(float),
             float(m.shape_material_mu.numpy()[i]),
             float(m.shape_material_ke.numpy()[i]),
+            m.shape_source[i],
             i in self._robot_shapes or self._is_base(i),
         )
 
@@ -183,6 +186,7 @@ _MUJOCO_GEOMS = {
     int(_G.BOX): mujoco.mjtGeom.mjGEOM_BOX,
     int(_G.ELLIPSOID): mujoco.mjtGeom.mjGEOM_ELLIPSOID,
     int(_G.PLANE): mujoco.mjtGeom.mjGEOM_PLANE,
+    int(_G.CONVEX_MESH): mujoco.mjtGeom.mjGEOM_MESH,
 }
 
 
@@ -201,7 +205,7 @@ def to_mujoco(model: newton.Model, dt: float) -> Any:
     for joint in source.joints:
         bodies[joint.child] = _mujoco_body(source, joint, bodies[joint.parent])
     for shape in source.shapes:
-        _mujoco_geom(shape, bodies[shape.body])
+        _mujoco_geom(spec, shape, bodies[shape.body])
     for body in source.free_of_ground:
         spec.add_exclude(bodyname1=bodies[body].name, bodyname2="world")
     compiled = spec.compile()
@@ -246,10 +250,11 @@ def _mujoco_body(source: Source, joint: Joint, parent: Any) -> Any:
     return body
 
 
-def _mujoco_geom(shape: Shape, body: Any) -> None:
+def _mujoco_geom(spec: Any, shape: Shape, body: Any) -> None:
     if shape.kind not in _MUJOCO_GEOMS:
         raise Unsupported(f"shape type {_G(shape.kind).name}")
     size = [10.0, 10.0, 0.1] if shape.kind == int(_G.PLANE) else list(shape.scale)
+    mesh = {"meshname": _mujoco_mesh(spec, shape)} if shape.kind == int(_G.CONVEX_MESH) else {}
     # robots: bit 1 against bit 0; free objects: bit 0 against bit 0; what is fixed: bit 0 against nothing
     contype, conaffinity = (2, 1) if shape.robot else (1, 1) if shape.body >= 0 else (1, 0)
     body.add_geom(
@@ -261,7 +266,20 @@ def _mujoco_geom(shape: Shape, body: Any) -> None:
         contype=contype,
         conaffinity=conaffinity,
         density=0.0,
+        **mesh,
     )
+
+
+def _mujoco_mesh(spec: Any, shape: Shape) -> str:
+    """Add the mesh of a hull and return its name."""
+    name = f"hull_{len(spec.meshes)}"
+    spec.add_mesh(name=name, uservert=hull_vertices(shape).ravel(), userface=np.asarray(shape.source.indices).ravel())
+    return name
+
+
+def hull_vertices(shape: Shape) -> np.ndarray:
+    """Vertices of a convex hull [m], shape [n, 3]."""
+    return np.asarray(shape.source.vertices, float) * shape.scale
 
 
 def _mujoco_pairs(model: Any) -> int:
@@ -388,6 +406,7 @@ def _drake_shapes(
             int(_G.BOX): lambda s=s: pg.Box(2.0 * s[0], 2.0 * s[1], 2.0 * s[2]),
             int(_G.ELLIPSOID): lambda s=s: pg.Ellipsoid(s[0], s[1], s[2]),
             int(_G.PLANE): lambda: pg.HalfSpace(),
+            int(_G.CONVEX_MESH): lambda shape=shape: pg.Convex(hull_vertices(shape).T, "hull"),
         }
         if shape.kind not in makers:
             raise Unsupported(f"shape type {_G(shape.kind).name}")

@@ -16,9 +16,22 @@ import newton.examples
 import numpy as np
 
 from sap_warp import SolverSAP
+from sap_warp.scene.hulls import replace_meshes
 
 STIFFNESS, DISSIPATION, FRICTION, GAP = 1.0e5, 0.01, 0.8, 0.002
 IDENTITY = (0.0, 0.0, 0.0, 1.0)
+ROBOT = {
+    "collapse_fixed_joints": True,
+    "enable_self_collisions": False,
+    "joint_damping_mode": "passive",
+    "parse_visuals_as_colliders": False,
+}
+"""How URDF files are read."""
+PANDA_POSE = (0.0, 0.3, 0.0, -2.0, 0.0, 2.3, 0.785, 0.03, 0.03)
+PANDA_REACH, PANDA_TIP = (0.0, 0.62, 0.0, -2.2, 0.0, 2.82, 0.785, 0.034, 0.034), 0.54
+"""Fingers on both sides of a cube on the ground, and the cube's place [m]."""
+GO2_LEG = [0.0, 0.8, -1.6]
+ALLEGRO_FINGER, ALLEGRO_THUMB = [0.0, 0.9, 0.8, 0.6], [1.2, 0.3, 0.4, 0.4]
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,11 @@ def _drive(world: Any, stiffness: float, damping: float, armature: float, first_
     world.joint_target_q[:] = world.joint_q
 
 
+def _use_hulls(world: Any) -> None:
+    """Convex hulls in place of all meshes, as assets of a scene have them."""
+    replace_meshes(world, range(world.shape_count))
+
+
 def _cube(world: Any) -> None:
     body = world.add_body(xform=((0.0, 0.0, 0.3), IDENTITY), label="cube")
     world.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
@@ -170,47 +188,105 @@ def _ant(world: Any) -> None:
     _drive(world, 10.0, 0.5, 0.01, 6)
 
 
-def _g1(world: Any) -> None:
-    """Unitree G1 with hands: URDF shapes, meshes as bounding boxes, standing under stiff drives."""
+def _add_g1(world: Any) -> None:
     world.add_urdf(
         _robot_file("robots/g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf"),
         xform=((0.0, 0.0, 0.793), IDENTITY),
+        **ROBOT,
         floating=True,
-        collapse_fixed_joints=True,
-        enable_self_collisions=False,
-        joint_damping_mode="passive",
-        parse_visuals_as_colliders=False,
     )
+
+
+def _g1(world: Any) -> None:
+    """Unitree G1 with hands: URDF shapes, meshes as bounding boxes, standing under stiff drives."""
+    _add_g1(world)
     world.approximate_meshes("bounding_box")
     _drive(world, 400.0, 10.0, 0.02, 6)
 
 
-PANDA_POSE = (0.0, 0.3, 0.0, -2.0, 0.0, 2.3, 0.785, 0.03, 0.03)
+def _g1_hulls(world: Any) -> None:
+    """The same with the convex hulls of its meshes."""
+    _add_g1(world)
+    _use_hulls(world)
+    _drive(world, 400.0, 10.0, 0.02, 6)
+
+
+def _go2_hulls(world: Any) -> None:
+    """Unitree Go2 with the convex hulls of its meshes, standing under drives."""
+    world.add_urdf(
+        _robot_file("robots/go2_description/urdf/go2.urdf"),
+        xform=((0.0, 0.0, 0.338), IDENTITY),
+        **ROBOT,
+        floating=True,
+    )
+    _use_hulls(world)
+    world.joint_q[7:] = GO2_LEG * 4
+    _drive(world, 100.0, 3.0, 0.01, 6)
+
+
+def _add_panda(world: Any, file: str, pose: tuple[float, ...], height: float = 0.0) -> None:
+    place = ((0.0, 0.0, height), IDENTITY)
+    world.add_urdf(_robot_file(f"robots/panda_description/urdf/{file}"), xform=place, **ROBOT, floating=False)
+    world.joint_mimic_joint = [-1] * world.joint_count
+    world.joint_q[:9] = pose
+    _drive(world, 400.0, 40.0, 0.1, 0)
 
 
 def _panda(world: Any) -> None:
     """Franka Panda that holds a pose above a cube on the ground; its fingers are two joints, not a mimic pair."""
-    world.add_urdf(
-        _robot_file("robots/panda_description/urdf/panda_collision.urdf"),
-        floating=False,
-        collapse_fixed_joints=True,
-        enable_self_collisions=False,
-        joint_damping_mode="passive",
-        parse_visuals_as_colliders=False,
-    )
-    world.joint_mimic_joint = [-1] * world.joint_count
-    world.joint_q[:9] = PANDA_POSE
-    _drive(world, 400.0, 40.0, 0.1, 0)
+    _add_panda(world, "panda_collision.urdf", PANDA_POSE)
     body = world.add_body(xform=((0.6, 0.0, 0.05), IDENTITY), label="cube")
     world.add_shape_box(body, hx=0.03, hy=0.03, hz=0.03)
 
 
-def _clutter(world: Any) -> None:
-    """Fifty balls and capsules poured into a square pen: shapes that every engine gives the same few contacts."""
-    wall, height = 0.22, 0.4
+def _panda_hulls(world: Any) -> None:
+    """The convex hulls of the Panda's meshes, its fingers around a cube on the ground without touching it."""
+    _add_panda(world, "panda.urdf", PANDA_REACH, 0.03)
+    _use_hulls(world)
+    body = world.add_body(xform=((PANDA_TIP, 0.0, 0.03), IDENTITY), label="cube")
+    world.add_shape_box(body, hx=0.03, hy=0.03, hz=0.03)
+
+
+def _allegro_hulls(world: Any) -> None:
+    """The Allegro hand with the convex hulls of its visual meshes, palm up; a cube lies in it."""
+    tilt = -0.5 * (0.5 * np.pi + 0.2)
+    world.add_urdf(
+        _robot_file("robots/allegro_hand_description/urdf/allegro_right_hand.urdf"),
+        xform=((0.0, 0.0, 0.3), (0.0, float(np.sin(tilt)), 0.0, float(np.cos(tilt)))),
+        **ROBOT | {"parse_visuals_as_colliders": True},
+        floating=False,
+    )
+    _use_hulls(world)
+    world.joint_q[:16] = ALLEGRO_FINGER * 3 + ALLEGRO_THUMB
+    _drive(world, 5.0, 0.1, 0.001, 0)
+    lean = (0.0, float(np.sin(-0.1)), 0.0, float(np.cos(-0.1)))
+    body = world.add_body(xform=((0.005, 0.0, 0.36), lean), label="cube")
+    world.add_shape_box(body, hx=0.025, hy=0.025, hz=0.025, cfg=newton.ModelBuilder.ShapeConfig(density=300.0))
+
+
+def _pen(world: Any, wall: float, height: float) -> None:
+    """Four walls around the origin."""
     for x, y in ((wall, 0.0), (-wall, 0.0), (0.0, wall), (0.0, -wall)):
         hx, hy = (0.02, wall) if x else (wall, 0.02)
         world.add_shape_box(-1, xform=((x, y, height), IDENTITY), hx=hx, hy=hy, hz=height)
+
+
+def _pile(world: Any) -> None:
+    """Fifty boxes of several sizes poured into a square pen."""
+    _pen(world, 0.22, 0.4)
+    for i in range(50):
+        layer, place = divmod(i, 9)
+        x, y = 0.12 * (place % 3 - 1), 0.12 * (place // 3 - 1)
+        lean = 0.006 * (layer % 3 - 1)
+        half = 0.25 * layer
+        turn = (0.0, float(np.sin(half)), 0.0, float(np.cos(half)))
+        body = world.add_body(xform=((x + lean, y - lean, 0.07 + 0.12 * layer), turn), label=f"box_{i}")
+        world.add_shape_box(body, hx=0.025 + 0.005 * (i % 3), hy=0.03, hz=0.02 + 0.005 * (i % 4))
+
+
+def _clutter(world: Any) -> None:
+    """Fifty balls and capsules poured into a square pen: shapes that every engine gives the same few contacts."""
+    _pen(world, 0.22, 0.4)
     for i in range(50):
         layer, place = divmod(i, 9)
         x, y = 0.12 * (place % 3 - 1), 0.12 * (place // 3 - 1)
@@ -262,5 +338,22 @@ SCENES = {
             hydroelastic=True,
         ),
         Scene("clutter", "fifty balls and capsules in a pen", _clutter, 400, 16, 5.0, tolerance=0.02, height_of="mean"),
+        Scene("pile", "fifty boxes in a pen", _pile, 900, 16, 5.0, tolerance=0.02, height_of="mean"),
+        Scene("g1_hulls", "Unitree G1 with hands, hulls of its meshes", _g1_hulls, 96, 64, 2.0),
+        Scene("go2_hulls", "Unitree Go2, hulls of its meshes", _go2_hulls, 96, 64, 2.0),
+        Scene(
+            "panda_hulls",
+            "Panda about to grasp a cube, hulls",
+            _panda_hulls,
+            48,
+            64,
+            2.0,
+            height_of="last",
+            hydroelastic=True,
+        ),
+        Scene("allegro_hulls", "Allegro hand with a cube, hulls", _allegro_hulls, 96, 64, 2.0, height_of="last"),
     )
 }
+
+HULL_SCENES = tuple(name for name in SCENES if name.endswith("_hulls"))
+"""Robots with the convex hulls of their meshes."""

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="valid-type"
-"""Pairs of shapes that are near each other, on the CPU, for Newton's narrow phase.
+"""Pairs of shapes that are near each other, on the CPU, for `near_pairs` and Newton's narrow phase.
 
 Newton's pipeline places and bounds every shape of the model, visual ones too, and compares shapes pair by pair. Here
 whole bodies are compared first. Around each body stands a cube that contains its shapes however the body turns, and
@@ -15,15 +15,12 @@ import numpy as np
 import warp as wp
 
 from ..kernels.structs import make_flat
-from .ground import BOX, CAPSULE, CYLINDER, KINEMATIC, SPHERE, GroundPairs, find_contacts
-from .normals import LAST_ROWS, PLANE
-from .overflow import Selection
-from .rows import ContactRows, next_generation
+from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, KINEMATIC, SPHERE
+from .normals import PLANE
 
 ELLIPSOID = wp.constant(int(newton.GeoType.ELLIPSOID))
 CONE = wp.constant(int(newton.GeoType.CONE))
 MESH = wp.constant(int(newton.GeoType.MESH))
-CONVEX_MESH = wp.constant(int(newton.GeoType.CONVEX_MESH))
 HFIELD = wp.constant(int(newton.GeoType.HFIELD))
 KNOWN_KINDS = [int(k) for k in (PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, CONE, CONVEX_MESH)]
 """Kinds of shapes that the functions below bound."""
@@ -49,6 +46,7 @@ class Shapes:
     local_lower: wp.array(dtype=wp.vec3f)  # of meshes and heightfields, in their own frame [m]
     local_upper: wp.array(dtype=wp.vec3f)
     body_flags: wp.array(dtype=wp.int32)
+    source: wp.array(dtype=wp.uint64)  # meshes
     # by shape; valid if the number of the pass stands in `boxed`
     pose: wp.array(dtype=wp.transformf)  # in world frame
     data: wp.array(dtype=wp.vec4f)  # size and margin, for Newton's narrow phase
@@ -78,9 +76,11 @@ class BodyPairs:
 
 @wp.struct
 class Candidates:
-    """Where a pass lists pairs of shapes for Newton, and what it has to remember."""
+    """Where a pass lists pairs of shapes, and what it has to remember."""
 
-    pair: wp.array(dtype=wp.vec2i)
+    near: wp.array(dtype=wp.vec2i)  # whose boxes overlap
+    near_count: wp.array(dtype=wp.int32)
+    pair: wp.array(dtype=wp.vec2i)  # those of them that are left to Newton's narrow phase
     count: wp.array(dtype=wp.int32)
     pass_number: wp.array(dtype=wp.int32)
     own_rows: wp.array(dtype=wp.int32)  # rows that were written before Newton's
@@ -311,42 +311,6 @@ def list_candidates(
             k += 1
         i += 1
     return count
-
-
-@wp.kernel(module="unique", enable_backward=False)  # products and sums apart: poses are Newton's to the last bit
-def search_pairs(
-    ground: wp.array[GroundPairs],
-    ground_count: int,
-    bodies: wp.array[BodyPairs],
-    shapes: wp.array[Shapes],
-    body_q: wp.array[wp.transformf],
-    selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    target: wp.array[ContactRows],
-    candidates: wp.array[Candidates],
-) -> None:
-    """Write the contacts with the ground, list the pairs for Newton and let its counter begin after our rows.
-
-    One thread. Newton writes into ``source``.
-    """
-    now = next_generation(candidates[0].pass_number[0])
-    candidates[0].pass_number[0] = now
-    found_max = selection[0].found_max
-    last = found_max - wp.min(found_max, LAST_ROWS)
-    while last < found_max:
-        source[0].tids[last] = -1  # `repair_rows` tells by it what Newton left unwritten
-        last += 1
-    found = find_contacts(ground, 0, ground_count, body_q, selection, source, target)
-    b = bodies[0]
-    s = shapes[0]
-    flat_bodies(b)
-    flat_shapes(s)
-    kinematic = ground[0].with_kinematic
-    candidates[0].count[0] = list_candidates(b, s, body_q, kinematic, now, candidates[0].pair)
-    candidates[0].own_rows[0] = found
-    source[0].counters[0] = found
-    source[0].counters[1] = 0
-    source[0].counters[2] = 0
 
 
 def sort_by_body(model: newton.Model, pairs: np.ndarray) -> Any:

@@ -3,12 +3,14 @@
 
 Newton's pipeline takes four launches for them: bounding boxes of all shapes, the pairs whose boxes overlap, the
 contacts of these pairs, which it moves to world frame and back, and on top of that comes the work of this package on
-the rows. Where all pairs of a model are of an infinite plane that stands still and a sphere, capsule, box, cylinder or
-ellipsoid, a single loop over the pairs does the same with a tenth of the instructions: the plane's normal is turned
-into the frame of the body, where the centres of spheres, the ends of capsules and the corners of boxes do not move.
+the rows. Where all pairs of a model are of an infinite plane that stands still and a sphere, capsule, box, cylinder,
+ellipsoid or convex mesh, a single loop over the pairs does the same with a tenth of the instructions: the plane's
+normal is turned into the frame of the body, where the centres of spheres, the ends of capsules, the corners of boxes
+and the vertices of hulls do not move.
 
-The rows are Newton's: the same contacts in the same order, with numbers that differ by rounding. Used on the CPU; on
-CUDA one thread would be slow, and rows must be found by many.
+The rows are Newton's: the same contacts in the same order, with numbers that differ by rounding. Those of hulls are our
+own, see `hull_ground`; Newton looks for them by GJK. Used on the CPU; on CUDA one thread would be slow, and rows must
+be found by many.
 """
 
 import functools
@@ -22,6 +24,7 @@ from ..kernels.deepest import shallowest_place
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import StructCache, make_flat
 from .capacity import CONTACTS_PER_PAIR
+from .hull_ground import BAND, LISTED, LOWER, choose_four, find_sole, vertices_of
 from .overflow import Selection, join_rows
 from .records import PassCounts, add_to_totals, note_contacts
 from .rows import ContactRows, clear_overrides, close_rows, flat_rows
@@ -30,12 +33,13 @@ SPHERE = wp.constant(int(newton.GeoType.SPHERE))
 CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
 BOX = wp.constant(int(newton.GeoType.BOX))
 CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
+CONVEX_MESH = wp.constant(int(newton.GeoType.CONVEX_MESH))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
 WHOLE, FIRST, FURTHER = wp.constant(0), wp.constant(1), wp.constant(2)
 """Passes over all worlds, and over a range of them: its first one since the totals were noted, and others."""
 
 _T = newton.GeoType
-_MOST = {_T.SPHERE: 1, _T.CAPSULE: 2, _T.BOX: 4, _T.CYLINDER: 4, _T.ELLIPSOID: 1}
+_MOST = {_T.SPHERE: 1, _T.CAPSULE: 2, _T.BOX: 4, _T.CYLINDER: 4, _T.ELLIPSOID: 1, _T.CONVEX_MESH: 5}
 """Kinds of shapes that `meet` knows, and the contacts they can have with a plane."""
 collide_plane_cylinder = newton.geometry.collide_plane_cylinder
 
@@ -57,6 +61,9 @@ class GroundPairs:
     shape_scale: wp.array(dtype=wp.vec3f)
     shape_margin: wp.array(dtype=wp.float32)
     shape_gap: wp.array(dtype=wp.float32)
+    shape_source_ptr: wp.array(dtype=wp.uint64)  # meshes
+    shape_collision_aabb_lower: wp.array(dtype=wp.vec3f)  # of meshes, in their own frame [m]
+    shape_collision_aabb_upper: wp.array(dtype=wp.vec3f)
 
 
 @wp.struct
@@ -182,6 +189,44 @@ def meet_ellipsoid(rows: wp.ref[ContactRows], m: wp.ref[Meeting]) -> None:
 
 
 @wp.func
+def add_vertex(rows: wp.ref[ContactRows], m: wp.ref[Meeting], vertex: wp.vec3f) -> None:
+    """A contact of an unscaled vertex."""
+    add_row(rows, m, wp.transform_point(m.local, wp.cw_mul(m.size, vertex)), m.margin1)
+
+
+@wp.func
+def meet_hull(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) -> None:
+    """All vertices near the plane, or five of them, see `hull_ground`."""
+    n = wp.quat_rotate_inv(wp.transform_get_rotation(m.local), m.body_normal)
+    lower = p.shape_collision_aabb_lower[m.shape]
+    upper = p.shape_collision_aabb_upper[m.shape]
+    center = 0.5 * (lower + upper)
+    half = 0.5 * (upper - lower)
+    if m.height + wp.dot(n, center) - wp.dot(wp.abs(n), half) <= m.reach:
+        vertices = vertices_of(p.shape_source_ptr[m.shape])
+        listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
+        band = BAND * wp.length(half)
+        sole = find_sole(vertices, wp.cw_mul(n, m.size), m.height, m.reach, band, listed)
+        if sole.count <= 4:
+            k = int(0)
+            while k < sole.count:
+                add_vertex(rows, m, vertices.at[listed[k]])
+                k += 1
+        else:
+            four = choose_four(vertices, m.size, n, m.height, center, sole, listed)
+            lowest = float(sole.highest)
+            j = int(0)
+            while j < 4:
+                i = four[j]
+                if i >= 0:
+                    lowest = wp.min(lowest, m.height + wp.dot(n, wp.cw_mul(m.size, vertices.at[i])))
+                    add_vertex(rows, m, vertices.at[i])
+                j += 1
+            if sole.height < lowest - LOWER * band or four[0] < 0:
+                add_vertex(rows, m, vertices.at[sole.lowest])
+
+
+@wp.func
 def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) -> None:
     """All contacts of one pair."""
     m.margin1 = p.shape_margin[m.shape]
@@ -191,7 +236,9 @@ def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) 
     center = wp.transform_get_translation(m.local)
     m.height = m.body_height + wp.dot(m.body_normal, center)
     m.reach = m.gap0 + p.shape_gap[m.shape] + m.margin0 + m.margin1
-    if kind != SPHERE and kind != CAPSULE:
+    if kind == CONVEX_MESH:
+        meet_hull(rows, p, m)
+    elif kind != SPHERE and kind != CAPSULE:
         if m.height - (m.size[0] + m.size[1] + m.size[2]) <= m.reach:
             if kind == BOX:
                 meet_box(rows, m)

@@ -17,9 +17,11 @@ import warp as wp
 
 from ..kernels.structs import StructArgument, StructCache
 from .capacity import contact_bound
-from .cpu_broad_phase import KNOWN_KINDS, Candidates, Shapes, search_pairs, sort_by_body
+from .cpu_broad_phase import KNOWN_KINDS, Candidates, Shapes, sort_by_body
 from .ground import WHOLE, GroundTable, ground_bound, is_ground_pair
 from .ground_ranges import GroundRanges
+from .hull_tables import make_hulls
+from .near_pairs import has_own_pairs, meet_pairs, search_pairs
 from .newton_compat import AdaptedPipeline, has_surface_velocity
 from .overflow import Overflow
 from .pairs import name_pair
@@ -151,10 +153,16 @@ class ListedPath:
         self._ground = GroundTable(model, pairs[ground], parts.pipeline.include_static_kinematic_pairs)
         bodies = model.shape_body.numpy()[pairs]
         may_meet = (bodies >= 0).any(axis=1) & (bodies[:, 0] != bodies[:, 1])
-        self._bodies = StructArgument(sort_by_body(model, pairs[~ground & may_meet]), device)
+        moving = pairs[~ground & may_meet]
+        self._bodies = StructArgument(sort_by_body(model, moving), device)
+        self._hulls = StructArgument(make_hulls(model, moving), device)
         self._boxed = wp.zeros(model.shape_count, dtype=wp.int32, device=device)
         found: Any = Candidates()
         found.pair, found.count = self._arrays.pair, self._arrays.pair_count
+        self._meets = has_own_pairs(model, moving)
+        found.near, found.near_count = found.pair, found.count
+        if self._meets:
+            found.near, found.near_count = wp.empty_like(found.pair), wp.empty_like(found.count)
         found.pass_number, found.own_rows = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         self._candidates = StructArgument(found, device)
         self._rows, self._structs = RowArguments(device), StructCache(device)
@@ -175,10 +183,14 @@ class ListedPath:
 
     def _search(self, body_q: wp.array, written: newton.Contacts, buffer: newton.Contacts) -> None:
         pairs = [self._ground.argument(), len(self._ground.shapes), self._bodies.array]
-        inputs = [*pairs, self._shapes(), body_q, self._overflow.tables, self._rows.of(written)]
-        outputs = [self._rows.of(buffer), self._candidates.array]
-        device = self._pipeline.device
-        wp.launch(search_pairs, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
+        shapes, rows = self._shapes(), [self._overflow.tables, self._rows.of(written), self._rows.of(buffer)]
+        self._launch(search_pairs, [*pairs, shapes, body_q, *rows])
+        if self._meets:
+            self._launch(meet_pairs, [shapes, self._hulls.array, *rows])
+
+    def _launch(self, kernel: Any, inputs: list[Any]) -> None:
+        outputs, device = [self._candidates.array], self._pipeline.device
+        wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
 
     def _shapes(self) -> wp.array:
         """The `Shapes`; arrays of the model may have been replaced since the last pass."""
@@ -193,6 +205,7 @@ class ListedPath:
             "local_lower": model.shape_collision_aabb_lower,
             "local_upper": model.shape_collision_aabb_upper,
             "body_flags": model.body_flags,
+            "source": model.shape_source_ptr,
             "pose": arrays.pose,
             "data": arrays.data,
             "lower": arrays.lower,

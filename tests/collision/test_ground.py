@@ -208,3 +208,91 @@ def test_the_path_says_why_it_is_not_a_faster_one():
     ]
     for model, options, expected in cases:
         assert str(SapCollisionPipeline(model, **options).path).startswith(expected)
+
+
+# Convex hulls: contacts of our own, see `sap_warp.collision.hull_ground`.
+
+SOLE = np.array([[0.09 * np.cos(a), 0.04 * np.sin(a)] for a in np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)])
+"""Outline of a foot, 18 cm long and 8 cm wide."""
+
+
+def foot_on_ground(margin=0.0, scale=(1.0, 1.0, 1.0)):
+    """A hull with a flat sole of 24 vertices on the plane z = 0, and the pipeline, which must take the short way."""
+    points = np.vstack([np.c_[SOLE, np.zeros(24)], np.c_[0.5 * SOLE, np.full(24, 0.06)]]).astype(np.float32)
+    b = newton.ModelBuilder()
+    b.rigid_gap = 0.001
+    cfg = newton.ModelBuilder.ShapeConfig(margin=margin)
+    mesh = newton.Mesh(points, hull_faces(points).ravel(), compute_inertia=False)
+    b.add_shape_convex_hull(b.add_body(), mesh=mesh, scale=scale, cfg=cfg)
+    b.add_ground_plane()
+    model = b.finalize(device="cpu")
+    pipeline = SapCollisionPipeline(model, rigid_contact_max=16)
+    assert pipeline.path.name == "ground"
+    return model, pipeline, points * np.float32(scale)
+
+
+def hull_faces(points):
+    from sap_warp.scene.hulls import convex_hull
+
+    vertices, faces = convex_hull(points.astype(float))
+    order = [int(np.abs(points - v).sum(axis=1).argmin()) for v in vertices]
+    return np.array(order)[faces]
+
+
+def foot_contacts(model, pipeline, height, tilt, axis=(1.0, 0.0, 0.0)):
+    """Contact points in the frame of the foot, and their heights above the ground less the margin."""
+    state, contacts = model.state(), pipeline.contacts()
+    turn = wp.quat_from_axis_angle(wp.normalize(wp.vec3(*axis)), float(tilt))
+    state.body_q.assign(np.array([[0.3, -0.2, height, *turn]], dtype=np.float32))
+    pipeline.collide(state, contacts)
+    count = pipeline.last_contact_count
+    points = contacts.rigid_contact_point1.numpy()[:count].astype(float)
+    rotation = np.array(wp.quat_to_matrix(turn)).reshape(3, 3)
+    return points, (points @ rotation.T)[:, 2] + height - contacts.rigid_contact_margin1.numpy()[:count]
+
+
+@pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0), (2.0, 0.5, 1.5)])
+@pytest.mark.parametrize("margin", [0.0, 0.004])
+def test_a_hull_touches_with_its_lowest_vertices(rng, margin, scale):
+    """At random poses: contacts are vertices, the lowest one is among them to 5e-6 m, and none is beyond the gap."""
+    model, pipeline, points = foot_on_ground(margin, scale)
+    for _ in range(60):
+        axis, tilt = rng.normal(size=3), rng.uniform(0.0, np.pi)
+        turn = wp.quat_from_axis_angle(wp.normalize(wp.vec3(*axis)), float(tilt))
+        heights = (points @ np.array(wp.quat_to_matrix(turn)).reshape(3, 3).T)[:, 2]
+        gap = rng.uniform(-0.004, 0.006)
+        found, depth = foot_contacts(model, pipeline, gap + margin - heights.min(), tilt, axis)
+        assert len(found) <= 5
+        if gap > 0.002001:  # both shapes have a gap of 1 mm
+            assert len(found) == 0
+        elif gap < 0.001999:
+            assert depth.min() == pytest.approx(gap, rel=0, abs=5e-6)
+            assert depth.max() <= 0.002001
+            assert np.abs(points[:, None] - found[None]).sum(axis=2).min(axis=0).max() < 1e-6
+
+
+def test_a_hull_at_rest_keeps_its_contacts(rng):
+    """A foot that lies flat: four vertices, the same for all small tilts, that span most of the sole."""
+    model, pipeline, _ = foot_on_ground()
+    first, _ = foot_contacts(model, pipeline, -1e-5, 0.0)
+    assert len(first) == 4
+    a = first[:, :2] - first[:, :2].mean(axis=0)
+    a = a[np.argsort(np.arctan2(a[:, 1], a[:, 0]))]
+    area = 0.5 * abs(np.sum(a[:, 0] * np.roll(a[:, 1], -1) - a[:, 1] * np.roll(a[:, 0], -1)))
+    assert area > 0.95 * 2.0 * 0.09 * 0.04  # the largest quadrilateral in the outline
+    for _ in range(20):
+        found, _ = foot_contacts(model, pipeline, -1e-5, 1e-6 * rng.uniform(-1.0, 1.0), [*rng.normal(size=2), 0.0])
+        np.testing.assert_array_equal(found, first)
+
+
+def test_vertices_come_and_go_without_load(rng):
+    """A foot that rolls over: a vertex is new, or gone, only where it does not touch; four of a sole stay chosen."""
+    model, pipeline, _ = foot_on_ground()
+    before, depth_before = foot_contacts(model, pipeline, -2e-5, 0.0, (0.0, 1.0, 0.0))
+    for tilt in np.linspace(0.0, 0.06, 300)[1:]:
+        lift = 0.09 * np.sin(tilt)  # of the toe's end, which is what it turns about
+        now, depth = foot_contacts(model, pipeline, lift - 2e-5, tilt, (0.0, 1.0, 0.0))
+        for one, others, height in ((now, before, depth), (before, now, depth_before)):
+            new = [i for i, p in enumerate(one) if np.abs(others - p).sum(axis=1).min() > 1e-6]
+            assert all(height[i] > -1e-6 for i in new)
+        before, depth_before = now, depth

@@ -1,4 +1,8 @@
-"""Models with many kinds of pairs on the CPU: our broad phase finds what Newton's pipeline finds."""
+"""Models with many kinds of pairs on the CPU: our broad phase finds what Newton's pipeline finds.
+
+Boxes with boxes and hulls, and hulls with the ground, have contacts of our own: of these only the pairs are compared
+here, and the contacts in `test_boxes.py`, `test_ground.py` and `test_pairs.py`.
+"""
 
 import newton
 import numpy as np
@@ -15,6 +19,7 @@ WORLDS = 3
 ROUND = ("sphere", "capsule")
 SIMPLE = ("sphere", "capsule", "box", "cylinder")
 ALL = (*SIMPLE, "ellipsoid", "cone", "convex")
+BOX, HULL, PLANE = (int(kind) for kind in (newton.GeoType.BOX, newton.GeoType.CONVEX_MESH, newton.GeoType.PLANE))
 CAPACITY = 8000
 
 
@@ -103,9 +108,25 @@ class Column:
         return self.values
 
 
+def is_own(model, pairs):
+    """Pairs whose contacts are not Newton's."""
+    kinds = np.sort(model.shape_type.numpy()[pairs].reshape(-1, 2), axis=1)
+    return ((kinds[:, 0] == BOX) & np.isin(kinds[:, 1], (BOX, HULL))) | (
+        (kinds[:, 0] == PLANE) & (kinds[:, 1] == HULL) & is_ground_pair(model, pairs)
+    )
+
+
+def without_own(model, rows):
+    """Rows of other pairs, and the pairs with contacts of our own."""
+    pairs = np.column_stack([rows["shape0"], rows["shape1"]])
+    own = is_own(model, pairs)
+    return {name: values[~own] for name, values in rows.items()}, {tuple(sorted(pair)) for pair in pairs[own].tolist()}
+
+
 def assert_same_contacts(model, ours, theirs):
     """The same set of rows; those that Newton's narrow phase wrote are the same to the last bit."""
-    a, b = sorted_rows(ours, model), sorted_rows(theirs, model)
+    (a, own), (b, newtons_own) = (without_own(model, sorted_rows(c, model)) for c in (ours, theirs))
+    assert len(own ^ newtons_own) <= len(own) // 50, "one may be at the very limit of the gap"
     for name in INDICES:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
     rows = len(a["shape0"])
@@ -152,8 +173,8 @@ def compare(model, rng, poses=12, spread=0.3, **options):
 def test_contacts_are_those_of_newton(rng, kinds, fixtures):
     """Several shapes on a body, margins, two planes and fixtures; from round shapes only to all convex ones."""
     rows, newtons = compare(scene(rng, kinds, fixtures=fixtures), rng)
-    assert rows > 1000
-    assert newtons > 200 or kinds is ROUND
+    assert rows > 900
+    assert newtons > 150 or kinds is ROUND
 
 
 def test_planes_with_edges_and_planes_that_move(rng):
@@ -204,7 +225,8 @@ def test_no_pair_that_newton_would_test_is_lost(rng):
             count = int(pipeline.broad_phase_pair_count.numpy()[0])
             pairs = np.sort(pipeline.broad_phase_shape_pairs.numpy()[:count], axis=1)
             types = np.sort(kinds[pairs], axis=1)
-            keep = ~((types[:, 0] == int(newton.GeoType.PLANE)) & (types[:, 1] <= int(newton.GeoType.BOX)))
+            keep = ~((types[:, 0] == PLANE) & (types[:, 1] <= BOX)) & ~is_own(model, pairs)
+            keep &= ~(types == HULL).all(axis=1)  # left out if the boxes around them, turned with them, are apart
             lists.append({tuple(pair) for pair in pairs[keep].tolist()})
         assert lists[0] >= lists[1]
         for pair in lists[0] - lists[1]:
@@ -279,7 +301,7 @@ def test_a_lost_world_does_not_disturb_the_others(rng):
 def test_overflow_leaves_the_same_contacts(rng, kinds):
     """A buffer that is too small keeps the same contacts of each world and reports the same losses."""
     fixtures = ("sphere",) if kinds is ROUND else ("box",)
-    model = scene(rng, kinds, fixtures=fixtures)
+    model = scene(rng, [kind for kind in kinds if kind != "box"], fixtures=fixtures)
     places = [(0.2, 0.0), (0.3, 0.0), (0.4, 9.0), (0.2, 0.0)]  # one pass that fits, between others
     check_overflow(model, rng, places, lambda p: p.path.name == "listed", lambda *b: assert_same_contacts(model, *b))
 

@@ -76,7 +76,7 @@ TOLERANCES = {
 
 CONVEX = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "cone", "convex")
 ANALYTIC = {
-    *(("infinite plane", k) for k in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")),
+    *(("infinite plane", k) for k in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "convex")),
     *(("finite plane", k) for k in ("sphere", "capsule", "ellipsoid", "cylinder", "box")),
     *(("sphere", k) for k in ("sphere", "capsule", "cylinder", "box")),
     ("capsule", "capsule"),

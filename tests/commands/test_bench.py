@@ -171,7 +171,7 @@ def comparison():
         sys.path.remove(folder)
 
 
-@pytest.mark.parametrize("name", ["cube", "ant", "humanoid", "clutter"])
+@pytest.mark.parametrize("name", ["cube", "ant", "humanoid", "clutter", "go2_hulls"])
 def test_scene_is_the_same_in_all_engines(comparison, name):
     """Masses, and the poses of all bodies in a random configuration, agree in MuJoCo and Drake; so do the filters."""
     import mujoco

@@ -1,0 +1,184 @@
+# mypy: disable-error-code="valid-type"
+"""Which vertices of a convex hull carry it on a plane.
+
+The vertices less than `BAND` above the lowest one are candidates, as seen along the plane from a short way off: a face
+that is tilted by less than about two degrees counts as lying on the plane. Up to four of them are all contacts. Of
+more, four are chosen that span a large area: the one furthest from the middle of the hull, the one furthest from
+that, and on both sides the ones furthest from the line between them. Each of these measures fades to nothing at the
+upper end of the band, so a vertex is not chosen when it has just come in; and they do not depend on the small
+differences in height of a face that lies flat, so a hull at rest keeps its contacts. If the lowest vertex is not among
+the four, it is the fifth.
+"""
+
+import warp as wp
+
+from ..kernels.structs import make_flat
+
+BAND = wp.constant(0.035)
+"""Height of the band over the lowest vertex, relative to half the diagonal of the hull: a slope of two degrees."""
+LISTED = wp.constant(64)
+"""Candidates that are listed; if there are more, all vertices are looked through again."""
+TIE = wp.constant(1.001)
+"""How much better a later vertex must be to be chosen instead of an earlier one: corners of equal merit stay put."""
+LOWER = wp.constant(1.0e-3)
+"""How much lower than the four the lowest vertex must be to be a contact too, relative to the band."""
+
+
+@wp.struct
+class Vertices:
+    """Vertices of a hull in its frame, unscaled. ``wp.array(dtype=...)`` is what `make_flat` looks for."""
+
+    at: wp.array(dtype=wp.vec3f)
+    count: int
+
+
+flat_vertices = make_flat(Vertices)
+
+
+@wp.func
+def vertices_of(mesh: wp.uint64) -> Vertices:
+    """Those of a mesh, to be read by number only."""
+    vertices = Vertices()
+    vertices.at = wp.mesh_get(mesh).points
+    vertices.count = vertices.at.shape[0]
+    flat_vertices(vertices)
+    return vertices
+
+
+@wp.struct
+class Sole:
+    """Vertices near the plane, in the frame of the hull."""
+
+    lowest: int  # vertex
+    height: float  # of the lowest vertex above the plane [m]
+    highest: float  # end of the band [m]
+    count: int  # candidates
+    entries: int  # what the loops below look through: the list, or all vertices
+
+
+@wp.func
+def find_sole(
+    vertices: wp.ref[Vertices], slope: wp.vec3f, base: float, reach: float, band: float, listed: wp.array[wp.int32]
+) -> Sole:
+    """The candidates.
+
+    Args:
+        vertices: Of the hull.
+        slope: Height above the plane per unscaled coordinate: normal times scale.
+        base: Height of the origin of the shape [m].
+        reach: Vertices above this height are no contacts [m].
+        band: Height of the band [m].
+        listed: Receives the first of them, at most `LISTED`.
+    """
+    sole = Sole()
+    sole.height = 3.0e38
+    sole.lowest = -1
+    i = int(0)
+    while i < vertices.count:
+        h = base + wp.dot(slope, vertices.at[i])
+        if h < sole.height:
+            sole.height = h
+            sole.lowest = i
+        i += 1
+    sole.highest = wp.min(reach, sole.height + band)
+    if sole.height <= reach:
+        k = int(0)
+        while k < vertices.count:
+            if base + wp.dot(slope, vertices.at[k]) <= sole.highest:
+                if sole.count < LISTED:
+                    listed[sole.count] = k
+                sole.count += 1
+            k += 1
+    sole.entries = wp.where(sole.count <= LISTED, sole.count, vertices.count)
+    return sole
+
+
+@wp.func
+def candidate(sole: wp.ref[Sole], listed: wp.array[wp.int32], k: int) -> int:
+    """Vertex of entry k."""
+    if sole.count <= LISTED:
+        return listed[k]
+    return k
+
+
+@wp.func
+def furthest_from(
+    vertices: wp.ref[Vertices],
+    scale: wp.vec3f,
+    slope: wp.vec3f,
+    base: float,
+    sole: wp.ref[Sole],
+    listed: wp.array[wp.int32],
+    center: wp.vec3f,
+) -> int:
+    """The candidate furthest from a point, measured by the square of the distance and the place in the band."""
+    best = float(0.0)
+    chosen = int(-1)
+    k = int(0)
+    while k < sole.entries:
+        i = candidate(sole, listed, k)
+        below = sole.highest - (base + wp.dot(slope, vertices.at[i]))
+        merit = below * wp.length_sq(wp.cw_mul(scale, vertices.at[i]) - center)
+        if merit > best * TIE:
+            best = merit
+            chosen = i
+        k += 1
+    return chosen
+
+
+@wp.func
+def furthest_aside(
+    vertices: wp.ref[Vertices],
+    scale: wp.vec3f,
+    slope: wp.vec3f,
+    base: float,
+    sole: wp.ref[Sole],
+    listed: wp.array[wp.int32],
+    start: wp.vec3f,
+    aside: wp.vec3f,
+) -> wp.vec2i:
+    """The candidates furthest from a line on both sides, -1 if there is none; ``aside`` is across it."""
+    right = float(0.0)
+    left = float(0.0)
+    chosen = wp.vec2i(-1, -1)
+    k = int(0)
+    while k < sole.entries:
+        i = candidate(sole, listed, k)
+        below = sole.highest - (base + wp.dot(slope, vertices.at[i]))
+        merit = below * wp.dot(aside, wp.cw_mul(scale, vertices.at[i]) - start)
+        if below > 0.0:
+            if merit > right * TIE:
+                right = merit
+                chosen[0] = i
+            elif -merit > left * TIE:
+                left = -merit
+                chosen[1] = i
+        k += 1
+    return chosen
+
+
+@wp.func
+def choose_four(
+    vertices: wp.ref[Vertices],
+    scale: wp.vec3f,
+    normal: wp.vec3f,
+    base: float,
+    center: wp.vec3f,
+    sole: wp.ref[Sole],
+    listed: wp.array[wp.int32],
+) -> wp.vec4i:
+    """Four of the candidates, -1 for places that stay empty; all vectors in the frame of the hull."""
+    slope = wp.cw_mul(normal, scale)
+    four = wp.vec4i(-1, -1, -1, -1)
+    first = furthest_from(vertices, scale, slope, base, sole, listed, center)
+    if first >= 0:
+        start = wp.cw_mul(scale, vertices.at[first])
+        second = furthest_from(vertices, scale, slope, base, sole, listed, start)
+        four[0] = first
+        if second >= 0:
+            aside = wp.cross(normal, wp.cw_mul(scale, vertices.at[second]) - start)
+            sides = furthest_aside(vertices, scale, slope, base, sole, listed, start, aside)
+            four[1] = second
+            four[2] = sides[0]
+            four[3] = sides[1]
+    return four

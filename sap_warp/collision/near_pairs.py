@@ -1,0 +1,265 @@
+# mypy: disable-error-code="valid-type"
+"""What becomes of the pairs that the broad phase lists: contacts in closed form, or work for Newton's narrow phase."""
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..kernels.launch import solver_kernel
+from .box_box import BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
+from .box_hull import hull_corners
+from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
+from .ground import BOX, CONVEX_MESH, GroundPairs, find_contacts
+from .hull_ground import vertices_of
+from .hull_tables import ROOM, Hulls, flat_hulls
+from .normals import LAST_ROWS
+from .overflow import Selection
+from .rows import ContactRows, clear_overrides, copy_rows, flat_rows, next_generation
+
+MERGED = wp.constant(0.02)
+"""Corners closer to each other than this are one contact, relative to the smallest half size of both boxes."""
+
+
+@wp.struct
+class PairRow:
+    """The pair at hand, and how far the pass has come."""
+
+    shape0: int
+    shape1: int
+    local0: wp.transformf  # poses of the shapes in the frames of their bodies
+    local1: wp.transformf
+    margin0: float
+    margin1: float
+    normal: wp.vec3f  # from shape 0 to shape 1: in world frame, ...
+    normal0: wp.vec3f  # ... in the frame of shape 0 ...
+    normal1: wp.vec3f  # ... and of shape 1
+    found: int  # contacts of the pass so far
+    capacity: int  # rows of the buffer
+    overrides: int  # whether the buffer has stiffness, damping and friction by contact
+    left: int  # pairs for Newton's narrow phase
+
+
+@wp.func
+def add_pair_row(rows: wp.ref[ContactRows], m: wp.ref[PairRow], point0: wp.vec3f, point1: wp.vec3f) -> None:
+    """A contact of two points in the frames of their shapes [m]; only counted if the buffer is full."""
+    i = m.found
+    m.found = i + 1
+    if i < m.capacity:
+        rows.shape0[i] = m.shape0
+        rows.shape1[i] = m.shape1
+        rows.point0[i] = wp.transform_point(m.local0, point0)
+        rows.point1[i] = wp.transform_point(m.local1, point1)
+        rows.offset0[i] = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * m.normal0)
+        rows.offset1[i] = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * m.normal1)
+        rows.normal[i] = m.normal
+        rows.margin0[i] = m.margin0
+        rows.margin1[i] = m.margin1
+        rows.tids[i] = 0
+        if m.overrides != 0:
+            clear_overrides(rows, i)
+
+
+@wp.func
+def place_boxes(s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair]) -> None:
+    """The second shape of a pair in the frame of the first one."""
+    pose0 = s.pose[m.shape0]
+    pose1 = s.pose[m.shape1]
+    turn0 = wp.transform_get_rotation(pose0)
+    pair.a = s.size[m.shape0]
+    pair.b = s.size[m.shape1]
+    pair.turn = wp.quat_to_matrix(wp.quat_inverse(turn0) * wp.transform_get_rotation(pose1))
+    pair.place = wp.quat_rotate_inv(turn0, wp.transform_get_translation(pose1) - wp.transform_get_translation(pose0))
+
+
+@wp.func
+def bounds_meet(s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair], reach: float) -> bool:
+    """Whether the boxes that hulls stand in, turned with them, are within reach of each other."""
+    around = BoxPair()
+    around.a = pair.a
+    around.b = pair.b
+    around.turn = pair.turn
+    around.place = pair.place
+    if s.kind[m.shape0] == CONVEX_MESH:
+        around.a = 0.5 * (s.local_upper[m.shape0] - s.local_lower[m.shape0])
+        around.place -= 0.5 * (s.local_upper[m.shape0] + s.local_lower[m.shape0])
+    if s.kind[m.shape1] == CONVEX_MESH:
+        around.b = 0.5 * (s.local_upper[m.shape1] - s.local_lower[m.shape1])
+        around.place += pair.turn * (0.5 * (s.local_upper[m.shape1] + s.local_lower[m.shape1]))
+    return separate(around, reach)
+
+
+@wp.func
+def find_hull(h: wp.ref[Hulls], s: wp.ref[Shapes], shape: int) -> int:
+    """Number of a shape's hull in the tables; -1 if it has none or was changed since they were made."""
+    hull = h.of_shape[shape]
+    if hull >= 0:
+        if h.source[hull] != s.source[shape] or wp.length_sq(h.scale[hull] - s.size[shape]) > 0.0:
+            hull = -1
+    return hull
+
+
+@wp.func
+def add_corners(
+    rows: wp.ref[ContactRows],
+    s: wp.ref[Shapes],
+    m: wp.ref[PairRow],
+    pair: wp.ref[BoxPair],
+    corners: wp.array[wp.vec3f],
+    count: int,
+) -> None:
+    """Contacts at the corners of the area that two shapes share."""
+    m.local0 = s.local[m.shape0]
+    m.local1 = s.local[m.shape1]
+    back = wp.transpose(pair.turn)
+    m.normal0 = pair.normal
+    m.normal1 = back * pair.normal
+    m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), pair.normal)
+    k = int(0)
+    while k < count:
+        point0 = on_face(pair, corners[k])
+        point1 = back * (point0 + corners[k][2] * pair.normal - pair.place)
+        add_pair_row(rows, m, point0, point1)
+        k += 1
+
+
+@wp.func
+def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
+    """All contacts of two boxes, or of a box and a hull; False if a pair needs another way."""
+    kind0 = s.kind[m.shape0]
+    kind1 = s.kind[m.shape1]
+    if (kind0 != BOX and kind0 != CONVEX_MESH) or (kind1 != BOX and kind1 != CONVEX_MESH):
+        return False
+    m.margin0 = s.margin[m.shape0]
+    m.margin1 = s.margin[m.shape1]
+    reach = m.margin0 + m.margin1 + s.gap[m.shape0] + s.gap[m.shape1]
+    pair = BoxPair()
+    place_boxes(s, m, pair)
+    corners = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
+    scratch = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
+    near = wp.min(pair.a)
+    count = int(0)
+    if kind1 == BOX:
+        near = wp.min(near, wp.min(pair.b))
+        if separate(pair, reach):
+            count = shared_corners(pair, corners, scratch)
+    elif bounds_meet(s, m, pair, reach):
+        hull = find_hull(h, s, m.shape1)
+        if kind0 != BOX or hull < 0:
+            return False
+        vertices = vertices_of(s.source[m.shape1])
+        lower = s.local_lower[m.shape1]
+        upper = s.local_upper[m.shape1]
+        near = wp.min(near, 0.5 * wp.min(upper - lower))
+        count = hull_corners(pair, h, hull, vertices, lower, upper, reach, corners, scratch)
+    if count > 0:
+        count = merge_corners(corners, count, MERGED * near, reach)
+        add_corners(rows, s, m, pair, corners, spread_corners(corners, count, reach))
+    return count >= 0
+
+
+@wp.func
+def meet_near(
+    near: wp.array[wp.vec2i],
+    count: int,
+    s: wp.ref[Shapes],
+    h: wp.ref[Hulls],
+    first: int,
+    capacity: int,
+    rows_in: wp.array[ContactRows],
+    left: wp.array[wp.vec2i],
+) -> wp.vec2i:
+    """Write the contacts of listed pairs after the ``first`` rows.
+
+    Returns the number of rows now, and how many pairs were put into ``left`` for Newton.
+    """
+    rows = rows_in[0]
+    m = PairRow()
+    m.found = first
+    m.capacity = capacity
+    m.overrides = wp.where(rows.stiffness.shape[0] > 0, 1, 0)
+    flat_rows(rows)
+    k = int(0)
+    while k < count:
+        pair = near[k]
+        m.shape0 = pair[0]
+        m.shape1 = pair[1]
+        if not meet_pair(rows, s, h, m):
+            left[m.left] = pair
+            m.left += 1
+        k += 1
+    return wp.vec2i(m.found, m.left)
+
+
+@wp.kernel(module="unique", enable_backward=False)  # products and sums apart: poses are Newton's to the last bit
+def search_pairs(
+    ground: wp.array[GroundPairs],
+    ground_count: int,
+    bodies: wp.array[BodyPairs],
+    shapes: wp.array[Shapes],
+    body_q: wp.array[wp.transformf],
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    target: wp.array[ContactRows],
+    candidates: wp.array[Candidates],
+) -> None:
+    """Write the contacts with the ground, list the other pairs and let Newton's counter begin after our rows.
+
+    One thread. Newton writes into ``source``.
+    """
+    now = next_generation(candidates[0].pass_number[0])
+    candidates[0].pass_number[0] = now
+    found_max = selection[0].found_max
+    last = found_max - wp.min(found_max, LAST_ROWS)
+    while last < found_max:
+        source[0].tids[last] = -1  # `repair_rows` tells by it what Newton left unwritten
+        last += 1
+    found = find_contacts(ground, 0, ground_count, body_q, selection, source, target)
+    b = bodies[0]
+    s = shapes[0]
+    flat_bodies(b)
+    flat_shapes(s)
+    kinematic = ground[0].with_kinematic
+    candidates[0].near_count[0] = list_candidates(b, s, body_q, kinematic, now, candidates[0].near)
+    candidates[0].own_rows[0] = found
+    source[0].counters[0] = found
+    source[0].counters[1] = 0
+    source[0].counters[2] = 0
+
+
+@solver_kernel
+def meet_pairs(
+    shapes: wp.array[Shapes],
+    hulls: wp.array[Hulls],
+    selection: wp.array[Selection],
+    source: wp.array[ContactRows],
+    target: wp.array[ContactRows],
+    candidates: wp.array[Candidates],
+) -> None:
+    """After `search_pairs`: write the contacts of the listed pairs that we know, and leave the others to Newton.
+
+    One thread. Our rows are in ``target`` if they all fit there, else in ``source``.
+    """
+    s = shapes[0]
+    h = hulls[0]
+    flat_shapes(s)
+    flat_hulls(h)
+    capacity = selection[0].capacity
+    found_max = selection[0].found_max
+    near = candidates[0].near
+    count = candidates[0].near_count[0]
+    listed = wp.min(count, near.shape[0])
+    grounded = candidates[0].own_rows[0]
+    found = meet_near(near, listed, s, h, grounded, capacity, target, candidates[0].pair)
+    if found[0] > capacity and capacity < found_max:
+        if grounded <= capacity:
+            copy_rows(target, source, 0, grounded, 1)
+        found = meet_near(near, listed, s, h, grounded, found_max, source, candidates[0].pair)
+    candidates[0].count[0] = found[1] + count - listed
+    candidates[0].own_rows[0] = found[0]
+    source[0].counters[0] = found[0]
+
+
+def has_own_pairs(model: newton.Model, pairs: np.ndarray) -> bool:
+    """Whether `meet_pairs` knows some of ``pairs``, shape [pair_count, 2]."""
+    known = np.isin(model.shape_type.numpy()[pairs], [int(BOX), int(CONVEX_MESH)])
+    return bool(known.all(axis=1).any())
