@@ -68,10 +68,11 @@ def separate(p: wp.ref[BoxPair], reach: float) -> bool:
             y = r[(k + 1) % 3, m]
             z = r[(k + 2) % 3, m]
             size = y * y + z * z
-            if size > PARALLEL:
-                extent = a[(k + 1) % 3] * wp.abs(z) + a[(k + 2) % 3] * wp.abs(y)
-                extent += b[(m + 1) % 3] * s[k, (m + 2) % 3] + b[(m + 2) % 3] * s[k, (m + 1) % 3]
-                apart3 = (wp.abs(t[(k + 2) % 3] * y - t[(k + 1) % 3] * z) - extent) / wp.sqrt(size)
+            extent = a[(k + 1) % 3] * wp.abs(z) + a[(k + 2) % 3] * wp.abs(y)
+            extent += b[(m + 1) % 3] * s[k, (m + 2) % 3] + b[(m + 2) % 3] * s[k, (m + 1) % 3]
+            apart3 = wp.abs(t[(k + 2) % 3] * y - t[(k + 1) % 3] * z) - extent
+            if apart3 > wp.min(best, 0.0) and size > PARALLEL:  # the root is at most 1: no overlap gets less by it
+                apart3 = apart3 / wp.sqrt(size)
                 if apart3 > best:
                     best = apart3
                     code = 6 + 3 * k + m

@@ -59,12 +59,18 @@ def best_direction(
     p: wp.ref[BoxPair],
     h: wp.ref[Hulls],
     hull: int,
-    vertices: wp.ref[Vertices],
     reach: float,
     faces: wp.array[wp.vec4f],
 ) -> int:
-    """Find the best direction: a face of the hull that looks along it, `BOX_FACE`, or `APART` beyond ``reach`` [m]."""
-    try_box_faces(p, vertices, h.scale[hull])
+    """After `try_box_faces`: a face of the hull that looks along the best direction, `BOX_FACE`, or `APART`.
+
+    Args:
+        p: The pair; receives a better direction.
+        h: Tables.
+        hull: Number of the hull.
+        reach: Separation beyond which nothing is looked for any more [m].
+        faces: Scratch.
+    """
     turn = p.turn  # copies, which nothing else can change while the loops run
     place = p.place
     size = p.a
@@ -165,10 +171,37 @@ def sole_corners(
 
 
 @wp.func
+def is_over_face(p: wp.ref[BoxPair], point: wp.vec3f, inwards: float) -> bool:
+    """Whether a projected point is on the face of the box, at least so far from the planes of the other faces [m]."""
+    i = largest_axis(p.normal)
+    inside = wp.abs(point[0]) <= p.a[(i + 1) % 3] - inwards and wp.abs(point[1]) <= p.a[(i + 2) % 3] - inwards
+    return inside and inwards <= p.a[i]
+
+
+@wp.func
+def is_certain(p: wp.ref[BoxPair], point: wp.vec3f) -> bool:
+    """Whether a projected point of the hull shows that no direction is better than that of the box's face.
+
+    Over the face it is as near to the box as the face is to the hull; inside of the box no other face is nearer.
+    """
+    return point[2] <= p.separation + PREFERENCE and is_over_face(p, point, wp.max(-p.separation, 0.0))
+
+
+@wp.func
+def middle_of(corners: wp.array[wp.vec3f], count: int) -> wp.vec3f:
+    """The mean of the corners, which is a point of the hull; a point far away if there are none."""
+    total = wp.vec3f(0.0, 0.0, wp.where(count > 0, 0.0, 3.0e38))
+    k = int(0)
+    while k < count:
+        total += corners[k]
+        k += 1
+    return total / float(wp.max(count, 1))
+
+
+@wp.func
 def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: wp.array[wp.vec3f], count: int) -> int:
     """Let the lowest vertex be a corner too if it is over the face and lower than the others."""
-    i = largest_axis(p.normal)
-    added = wp.abs(lowest[0]) <= p.a[(i + 1) % 3] and wp.abs(lowest[1]) <= p.a[(i + 2) % 3]
+    added = is_over_face(p, lowest, 0.0)
     k = int(0)
     while k < count:
         added = added and lowest[2] < corners[k][2] - LOWER_BY
@@ -195,17 +228,21 @@ def hull_corners(
     ``lower`` and ``upper`` are the corners of the box around the hull, in its frame. Both arrays must have room for
     `ROOM` corners.
     """
-    faces = wp.zeros(shape=(FACES,), dtype=wp.vec4f)
-    face = best_direction(p, h, hull, vertices, reach, faces)
+    try_box_faces(p, vertices, h.scale[hull])
+    if p.separation > reach:
+        return 0
+    sole = sole_corners(p, vertices, h.scale[hull], 0.5 * (lower + upper), 0.5 * (upper - lower), reach, corners)
+    count = int(sole[0])
+    lowest = wp.vec3f(sole[1], sole[2], sole[3])
+    if count > 0:
+        count = clip_to_face(p, corners, count, scratch)
+    count = add_lowest(p, lowest, corners, count)
+    face = int(BOX_FACE)
+    if not is_certain(p, lowest) and not is_certain(p, middle_of(corners, count)):
+        faces = wp.zeros(shape=(FACES,), dtype=wp.vec4f)
+        face = best_direction(p, h, hull, reach, faces)
     if face == APART:
         return 0
-    count = int(0)
-    if face == BOX_FACE:
-        sole = sole_corners(p, vertices, h.scale[hull], 0.5 * (lower + upper), 0.5 * (upper - lower), reach, corners)
-        count = int(sole[0])
-        if count > 0:
-            count = clip_to_face(p, corners, count, scratch)
-        count = add_lowest(p, wp.vec3f(sole[1], sole[2], sole[3]), corners, count)
-    else:
+    if face != BOX_FACE:
         count = clip_to_face(p, corners, face_corners(p, h, face, corners), scratch)
     return wp.where(are_nearest(p, corners, count), count, -1)

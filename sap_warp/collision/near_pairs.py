@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.launch import solver_kernel
-from .box_box import BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
+from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
 from .box_hull import hull_corners
 from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
 from .ground import BOX, CONVEX_MESH, GroundPairs, find_contacts
@@ -30,9 +30,9 @@ class PairRow:
     local1: wp.transformf
     margin0: float
     margin1: float
-    normal: wp.vec3f  # from shape 0 to shape 1: in world frame, ...
-    normal0: wp.vec3f  # ... in the frame of shape 0 ...
-    normal1: wp.vec3f  # ... and of shape 1
+    normal: wp.vec3f  # from shape 0 to shape 1, in world frame
+    offset0: wp.vec3f  # margins along the normal, towards the other shape, in the frames of the bodies [m]
+    offset1: wp.vec3f
     found: int  # contacts of the pass so far
     capacity: int  # rows of the buffer
     overrides: int  # whether the buffer has stiffness, damping and friction by contact
@@ -49,8 +49,8 @@ def add_pair_row(rows: wp.ref[ContactRows], m: wp.ref[PairRow], point0: wp.vec3f
         rows.shape1[i] = m.shape1
         rows.point0[i] = wp.transform_point(m.local0, point0)
         rows.point1[i] = wp.transform_point(m.local1, point1)
-        rows.offset0[i] = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * m.normal0)
-        rows.offset1[i] = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * m.normal1)
+        rows.offset0[i] = m.offset0
+        rows.offset1[i] = m.offset1
         rows.normal[i] = m.normal
         rows.margin0[i] = m.margin0
         rows.margin1[i] = m.margin1
@@ -111,8 +111,8 @@ def add_corners(
     m.local0 = s.local[m.shape0]
     m.local1 = s.local[m.shape1]
     back = wp.transpose(pair.turn)
-    m.normal0 = pair.normal
-    m.normal1 = back * pair.normal
+    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * pair.normal)
+    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * (back * pair.normal))
     m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), pair.normal)
     k = int(0)
     while k < count:
@@ -120,6 +120,48 @@ def add_corners(
         point1 = back * (point0 + corners[k][2] * pair.normal - pair.place)
         add_pair_row(rows, m, point0, point1)
         k += 1
+
+
+@wp.func
+def meet_boxes(
+    rows: wp.ref[ContactRows], s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair], reach: float
+) -> bool:
+    """All contacts of two boxes; False if they need another way."""
+    count = int(0)
+    if separate(pair, reach):
+        corners = wp.zeros(shape=(CORNERS,), dtype=wp.vec3f)
+        scratch = wp.zeros(shape=(CORNERS,), dtype=wp.vec3f)
+        count = shared_corners(pair, corners, scratch)
+        if count > 0:
+            near = MERGED * wp.min(wp.min(pair.a), wp.min(pair.b))
+            add_corners(rows, s, m, pair, corners, merge_corners(corners, count, near, reach))
+    return count >= 0
+
+
+@wp.func
+def meet_hull(
+    rows: wp.ref[ContactRows],
+    s: wp.ref[Shapes],
+    h: wp.ref[Hulls],
+    m: wp.ref[PairRow],
+    pair: wp.ref[BoxPair],
+    reach: float,
+) -> bool:
+    """All contacts of a box and a hull; False if they need another way."""
+    hull = find_hull(h, s, m.shape1)
+    if hull < 0:
+        return False
+    vertices = vertices_of(s.source[m.shape1])
+    lower = s.local_lower[m.shape1]
+    upper = s.local_upper[m.shape1]
+    corners = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
+    scratch = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
+    count = hull_corners(pair, h, hull, vertices, lower, upper, reach, corners, scratch)
+    if count > 0:
+        near = MERGED * wp.min(wp.min(pair.a), 0.5 * wp.min(upper - lower))
+        kept = merge_corners(corners, count, near, reach)
+        add_corners(rows, s, m, pair, corners, spread_corners(corners, kept, reach))
+    return count >= 0
 
 
 @wp.func
@@ -134,27 +176,13 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
     reach = m.margin0 + m.margin1 + s.gap[m.shape0] + s.gap[m.shape1]
     pair = BoxPair()
     place_boxes(s, m, pair)
-    corners = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
-    scratch = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
-    near = wp.min(pair.a)
-    count = int(0)
     if kind1 == BOX:
-        near = wp.min(near, wp.min(pair.b))
-        if separate(pair, reach):
-            count = shared_corners(pair, corners, scratch)
-    elif bounds_meet(s, m, pair, reach):
-        hull = find_hull(h, s, m.shape1)
-        if kind0 != BOX or hull < 0:
-            return False
-        vertices = vertices_of(s.source[m.shape1])
-        lower = s.local_lower[m.shape1]
-        upper = s.local_upper[m.shape1]
-        near = wp.min(near, 0.5 * wp.min(upper - lower))
-        count = hull_corners(pair, h, hull, vertices, lower, upper, reach, corners, scratch)
-    if count > 0:
-        count = merge_corners(corners, count, MERGED * near, reach)
-        add_corners(rows, s, m, pair, corners, spread_corners(corners, count, reach))
-    return count >= 0
+        return meet_boxes(rows, s, m, pair, reach)
+    if not bounds_meet(s, m, pair, reach):
+        return True
+    if kind0 == BOX:
+        return meet_hull(rows, s, h, m, pair, reach)
+    return False
 
 
 @wp.func
