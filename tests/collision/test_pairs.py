@@ -61,6 +61,8 @@ TOLERANCES = {
     # GJK between vertices, edges and faces is exact. Penetrating: MPR follows the ray between the centres instead of
     # the least overlap, so a few poses are reported too deep, with another normal. Never too shallow.
     "flat": Tolerance(5e-6, 6e-3, 2e-5, 5e-6, 0.1, 2e-5),
+    # Boxes and hulls in closed form: the least overlap, to rounding; a face of the box is preferred by 2e-6 m.
+    "boxes": Tolerance(5e-6, 5e-6, 5e-6, 2e-6, 0.1, 2e-5),
     # GJK and MPR stop within 1e-5 m on curved surfaces; the manifold replaces a rim by a polygon, whose points leave
     # the surface sideways by millimetres although phi0 stays right.
     "round": Tolerance(3e-4, 6e-3, 1e-4, 2e-5, 1.0, 8e-3),
@@ -102,6 +104,8 @@ def tolerance(pair: tuple[str, str]) -> Tolerance:
     """The row of `TOLERANCES` that holds for a pairing."""
     if pair in ANALYTIC:
         return TOLERANCES["analytic"]
+    if pair in (("box", "box"), ("box", "convex")):
+        return TOLERANCES["boxes"]
     if pair in (("mesh", "mesh"), ("heightfield", "mesh")):
         return TOLERANCES["sampled"]
     if "heightfield" in pair:
