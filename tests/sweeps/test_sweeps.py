@@ -305,7 +305,7 @@ def test_killing_the_process_loses_nothing_that_was_written(tmp_path):
     assert same(found, sweep(SCENE, vary, tmp_path / "b", **options))
 
 
-def test_the_command(tmp_path, capsys, made_up):
+def test_the_command(tmp_path, capsys, monkeypatch, made_up):
     """Runs, draws, refuses, resumes and runs a point again."""
     folder, picture = tmp_path / "mu", tmp_path / "slip.png"
     start = ["sweep", "cube", "--vary", "materials.ground.mu=0.1:1.0:40", "-o", str(folder)]
@@ -317,12 +317,17 @@ def test_the_command(tmp_path, capsys, made_up):
     assert cli.main(["sweep", "--resume", "-o", str(folder)]) == 0
     assert cli.main(["sweep", "--point", "3", "-o", str(folder)]) == 0
     assert "the same as its row, bit by bit" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     for arguments, message in (
         (["sweep"], "name a scene"),
         (["sweep", "--resume"], "say where"),
         (["sweep", "--resume", "-o", str(folder), "--seconds", "3"], "has its own"),
         (["sweep", "cube", "--vary", "mu", "-o", str(tmp_path / "x")], "not PATH=VALUES"),
         (["sweep", "--plot", str(picture), "--y", "speed", "-o", str(folder)], "no number 'speed'"),
+        (
+            ["sweep", "cube", "--seeds", "2", "--engine", "ray", "-o", str(tmp_path / "x")],
+            "pip install 'sap-warp[scale]'",
+        ),
         (["sweep", "--plot", str(picture), "--x", "dt", "-o", str(folder)], "'dt' is not varied"),
     ):
         assert cli.main(arguments) == 2
