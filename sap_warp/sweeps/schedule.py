@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from .job import Task
 
 ATTEMPTS = 3
-"""Workers that a task may cost before its points are tried one by one, and a point before it has failed."""
+"""Workers that a task may cost before its points are tried one by one, each of them once more."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,6 @@ class Scheduler:
         if task.attempt < ATTEMPTS:
             self._waiting.append(replace(task, attempt=task.attempt + 1))
         elif len(task.points) > 1:  # one of them may be the reason; the others are not to suffer
-            self._waiting.extend(replace(task, points=(point,), attempt=ATTEMPTS) for point in task.points)
+            self._waiting.extend(replace(task, points=(point,), attempt=ATTEMPTS + 1) for point in task.points)
         else:
             failed(task, f"WorkerLost: {task.attempt} workers were lost with this point; the last one: {reason}")

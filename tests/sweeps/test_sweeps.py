@@ -231,7 +231,7 @@ def test_a_worker_that_hangs_is_replaced(tmp_path, made_up):
 
 
 def test_a_point_that_no_worker_survives_fails_alone(tmp_path, made_up):
-    """After three workers, and after three more for it alone its neighbours have numbers and it has the reason."""
+    """After three workers its task is tried point by point: its neighbours have numbers, and it has the reason."""
 
     def die(number, beat):
         if number == 6:
@@ -239,7 +239,7 @@ def test_a_point_that_no_worker_survives_fails_alone(tmp_path, made_up):
 
     made_up.append(die)
     found = go(tmp_path / "a")
-    assert list(found.failures) == [6] and "WorkerLost" in found.failures[6] and "gone" in found.failures[6]
+    assert list(found.failures) == [6] and "WorkerLost: 4 workers" in found.failures[6] and "gone" in found.failures[6]
     assert len(found) == 40
 
 
