@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         SolveStatus,
         UnsupportedModelError,
     )
+    from .sweeps import SweepError, SweepResult, sweep
 
 # Public name -> submodule that defines it; a submodule that is itself public maps to its own name.
 # This table decides what loads. The imports above and `__all__` repeat it because type checkers
@@ -107,6 +108,9 @@ _SUBMODULE_OF = {
     "Rollouts": "rollouts",
     "Trajectories": "rollouts",
     "rollout": "rollouts",
+    "sweep": "sweeps",
+    "SweepError": "sweeps",
+    "SweepResult": "sweeps",
     "Simulation": "simulation",
     "SimulationState": "simulation",
     "CheckpointError": "simulation",
@@ -155,6 +159,8 @@ __all__ = [
     "SolveStatus",
     "SolverSAP",
     "StepStatistics",
+    "SweepError",
+    "SweepResult",
     "ThreadsError",
     "Trajectories",
     "UnknownNameError",
@@ -174,6 +180,7 @@ __all__ = [
     "sap_model_from_newton",
     "sap_normalize_broad_phase_mode",
     "sap_state_from_newton",
+    "sweep",
 ]
 
 __version__: str

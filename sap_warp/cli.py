@@ -25,6 +25,7 @@ from .commands import (
     robots,
     run,
     schema,
+    sweep,
     train,
     validate,
     view,
@@ -33,7 +34,7 @@ from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError
 from .scene_files import UnknownSceneError, printable
 
 COMMANDS = (
-    *(run, view, plot, bench, check, diagnose, explain),
+    *(run, view, plot, sweep, bench, check, diagnose, explain),
     *(train, play),
     *(compare_presets, validate, presets, robots, schema),
 )
@@ -43,9 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     Returns:
-        0 on success; 1 if a world diverged, `check` finds a scene not valid, `diagnose` a problem or
-        `validate` a bound not kept; 2 for a
-        request that cannot be met; 130 after Ctrl-C.
+        0 on success; 1 if a world diverged, a point of a sweep failed, `check` finds a scene not valid, `diagnose` a
+        problem or `validate` a bound not kept; 2 for a request that cannot be met; 130 after Ctrl-C.
     """
     format_as_code, warnings.formatwarning = warnings.formatwarning, _format_warning
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .scene_files import find_scene_file
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .scene import SapLoadedScene
+
+SHIFT = 0.002
+"""Largest horizontal displacement of a floating body at a random start [m]."""
 
 
 def build_scene(name: str, num_worlds: int = 1, device: Any = None) -> tuple[newton.Model, SapLoadedScene]:
@@ -25,7 +29,7 @@ def build_scene(name: str, num_worlds: int = 1, device: Any = None) -> tuple[new
     return scene.sap_model.newton_model, scene
 
 
-def randomize_start(model: newton.Model, seed: int, tilt: float | None = None, shift: float = 0.002) -> None:
+def randomize_start(model: newton.Model, seed: int, tilt: float | None = None, shift: float = SHIFT) -> None:
     """Give every world of ``model`` its own initial pose, in place; the same seed gives the same poses.
 
     Args:
@@ -37,21 +41,53 @@ def randomize_start(model: newton.Model, seed: int, tilt: float | None = None, s
 
     Hinges and slides that have limits go to the middle half of their range.
     """
-    import newton
     import numpy as np
 
     from .solver.initial_poses import place_bodies
 
     rng = np.random.default_rng(seed)
     q = model.joint_q.numpy()
+    _draw_positions(model, q, range(model.joint_count), rng, tilt, shift)
+    model.joint_q.assign(q)
+    place_bodies(model)
+
+
+def randomize_worlds(model: newton.Model, seeds: Sequence[int | None]) -> None:
+    """Give each world the initial pose that `randomize_start` gives a model of that world alone with its own seed.
+
+    Args:
+        model: Of as many worlds as there are seeds.
+        seeds: One for each world; None leaves a world as it is.
+    """
+    import numpy as np
+
+    from .solver.initial_poses import place_bodies
+
+    q = model.joint_q.numpy()
+    starts = model.joint_world_start.numpy()
+    for world, seed in enumerate(seeds):
+        if seed is not None:
+            joints = range(int(starts[world]), int(starts[world + 1]))
+            _draw_positions(model, q, joints, np.random.default_rng(seed), None, SHIFT)
+    model.joint_q.assign(q)
+    place_bodies(model)
+
+
+def _draw_positions(
+    model: newton.Model, q: np.ndarray, joints: range, rng: np.random.Generator, tilt: float | None, shift: float
+) -> None:
+    """Random positions of some joints, into ``q``; see `randomize_start`."""
+    import newton
+    import numpy as np
+
     kinds, starts = model.joint_type.numpy(), model.joint_q_start.numpy()
     dof_starts = model.joint_qd_start.numpy()
     lower, upper = model.joint_limit_lower.numpy(), model.joint_limit_upper.numpy()
     alone = np.count_nonzero(kinds == int(newton.JointType.FREE)) <= max(model.world_count, 1)
     if tilt is None:
         tilt = np.pi if alone else 0.0
-    for joint, kind in enumerate(kinds):
-        start = starts[joint]
+    for joint in joints:
+        kind, start = kinds[joint], starts[joint]
         if kind == int(newton.JointType.FREE):
             q[start : start + 2] += rng.uniform(-shift, shift, 2)
             if tilt > 0.0:
@@ -63,8 +99,6 @@ def randomize_start(model: newton.Model, seed: int, tilt: float | None = None, s
             random = middle + 0.5 * reach * rng.uniform(-1.0, 1.0, len(middle))
             entries = slice(start, starts[joint + 1])
             q[entries] = np.where(limited, random, q[entries])
-    model.joint_q.assign(q)
-    place_bodies(model)
 
 
 def _random_rotation(rng: np.random.Generator, largest: float) -> np.ndarray:

@@ -37,6 +37,7 @@ BELOW = {
     "learning": {"envs"},
     "robots": set(),
     "rollouts": {"simulation", "scene_files", "cluster"},
+    "sweeps": {"cluster", "scene", "scene_files", "scenes", "signals", "simulation", "solver"},
     "simulation": {
         "pictures",
         "signals",

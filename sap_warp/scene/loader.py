@@ -34,6 +34,7 @@ from .joints import add_joints
 from .materials import set_defaults
 from .mjcf.keyframes import Keyframe, make_keyframes
 from .notes import note_advice
+from .overrides import apply_overrides
 from .placement import note_misplaced_bodies
 from .post_build import apply_initial_joint_q, apply_post_build
 from .provenance import provenance_of_worlds
@@ -104,13 +105,19 @@ class SapLoadedScene:
     """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.visuals`."""
 
 
-def load_sap_scene_config(path: SceneSource) -> Scene:
+def load_sap_scene_config(path: SceneSource, overrides: Mapping[str, Any] | None = None) -> Scene:
     """Read and check a scene without building it: assets are not fetched or opened.
+
+    Args:
+        path: A YAML or JSON file, or the same content as a mapping.
+        overrides: See `load_sap_scene`.
 
     Raises:
         SapSceneError: The scene is not valid; lists every problem with file, line and path.
     """
-    return validate_document(read_document(path))
+    document = read_document(path)
+    apply_overrides(document, overrides or {})
+    return validate_document(document)
 
 
 def load_sap_scene(
@@ -121,6 +128,7 @@ def load_sap_scene(
     num_worlds: int | None = None,
     strict: bool = False,
     confine: bool | None = None,
+    overrides: Mapping[str, Any] | None = None,
     when_built: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> SapLoadedScene:
     """Load a scene.
@@ -135,6 +143,7 @@ def load_sap_scene(
             ``unsupported_features``.
         confine: Refuse files outside of the folder of the scene, for scenes from strangers; None for what
             SAP_WARP_CONFINE says.
+        overrides: Values that win over the scene's, by path, for example ``{"bodies.cube.shapes[0].hx": 0.2}``.
         when_built: Called with the solver options of the scene before Newton makes a model of the worlds, which takes
             a while and seldom fails: for those who can use that time.
 
@@ -150,6 +159,7 @@ def load_sap_scene(
         _check_switch("confine", confine)
     document = read_document(path_or_mapping)
     document.confined = confined_by_environment() if confine is None else confine
+    apply_overrides(document, overrides or {})
     try:
         device = wp.get_device(device)
     except TypeError:

@@ -56,6 +56,7 @@ QUANTITIES: dict[str, Quantity] = {
     "contacts": Quantity("world", "", "contacts of the step"),
     "dropped": Quantity("world", "", "contacts that found no place"),
     "penetration": Quantity("world", "m", "deepest overlap at the start of the step"),
+    "slip_speed": Quantity("world", "m/s", "fastest slide of a contact that presses"),
     "energy": Quantity("world", "J", "kinetic energy and that of gravity"),
     "kinetic_energy": Quantity("world", "J", "kinetic energy of all bodies"),
     "potential_energy": Quantity("world", "J", "energy of all bodies by gravity, zero at height 0"),

@@ -32,12 +32,13 @@ def check_signal_file(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise ValueError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
     if suffix == ".parquet":
-        _import_pyarrow()
+        import_pyarrow()
     elif suffix in (".png", ".svg", ".pdf"):
-        _import_matplotlib()
+        import_matplotlib()
 
 
-def _import_pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """The package pyarrow with Parquet; an error says what to install."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -46,7 +47,8 @@ def _import_pyarrow() -> Any:
     return pyarrow
 
 
-def _import_matplotlib() -> Any:
+def import_matplotlib() -> Any:
+    """Classes of a figure and its canvas; an error says what to install."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -102,14 +104,14 @@ def write_npz(record: SignalRecording, path: Path) -> Path:
 
 def write_parquet(record: SignalRecording, path: Path) -> Path:
     """See `SignalRecording.to_parquet`."""
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow()
     pyarrow.parquet.write_table(pyarrow.table(_columns(record)), path)
     return path
 
 
 def write_plot(record: SignalRecording, path: Path) -> Path:
     """See `SignalRecording.plot`."""
-    Figure, Canvas = _import_matplotlib()
+    Figure, Canvas = import_matplotlib()
     groups: dict[str, list[int]] = {}
     for i, signal in enumerate(record.signals):
         groups.setdefault(signal.quantity, []).append(i)

@@ -42,6 +42,37 @@ def make_penetration_kernel(scalar: Any) -> Any:
 
 
 @functools.cache
+def make_slip_kernel(scalar: Any, vec3: Any) -> Any:
+    """Largest tangential speed of the contacts of each world that press [m/s]; 0 if there is none.
+
+    A contact presses unless it is in the region "apart" of `terms.contact`: vhat - n.vc + mu |vc_t| > 0.
+    """
+
+    @wp.kernel(enable_backward=False, module="unique")
+    def slip(
+        capacity: int,
+        count_in: wp.array[wp.int32],
+        source_in: wp.array[wp.int32],
+        normal_in: wp.array(dtype=vec3),
+        vhat_in: wp.array(dtype=scalar),
+        mu_in: wp.array(dtype=scalar),
+        vc_in: wp.array(dtype=vec3),
+        out: wp.array[wp.float64],
+    ):
+        world = wp.tid()
+        fastest = scalar(0.0)
+        for row in range(world * capacity, world * capacity + count_in[world]):
+            if source_in[row] >= 0:  # distance joints are no contacts
+                vn = wp.dot(normal_in[row], vc_in[row])
+                speed = wp.length(vc_in[row] - vn * normal_in[row])
+                if vhat_in[row] - vn + mu_in[row] * speed > scalar(0.0):
+                    fastest = wp.max(fastest, speed)
+        out[world] = wp.float64(fastest)
+
+    return slip
+
+
+@functools.cache
 def make_energy_kernel(precision: str) -> Any:
     """Kinetic energy of each world, behind them that of gravity, behind them both together [J]."""
     types = TYPES[precision]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from .kernels import make_energy_kernel, make_penetration_kernel, store_force
+from .kernels import make_energy_kernel, make_penetration_kernel, make_slip_kernel, store_force
 
 
 @dataclass(eq=False)
@@ -65,7 +65,8 @@ class SourceCache:
         if quantity not in self._made:
             makers: dict[str, Callable[[], Source]] = {
                 "contact_force": self._contact_force,
-                "penetration": self._penetration,
+                "penetration": lambda: self._of_contacts(_penetration),
+                "slip_speed": lambda: self._of_contacts(_slip),
             }
             solver = {
                 "iterations": lambda s: s.contact_solve.iterations,
@@ -128,22 +129,34 @@ class SourceCache:
         steps = [make(shard, int(first)) for shard, first in zip(sim.shards, firsts[:-1], strict=True)]
         return Source([Part(out, 0)], 4, steps)
 
-    def _penetration(self) -> Source:
+    def _of_contacts(self, launch: Callable[[Any, wp.array], Callable[[], None]]) -> Source:
+        """What a kernel finds in the contacts of each world."""
         parts, steps, first = [], [], 0
         for shard in self._sim.shards:
             out = wp.zeros(shard.world_count, dtype=wp.float64, device=self._sim.device)
-            steps.append(_refresh_penetration(shard, out))
+            steps.append(launch(shard, out))
             parts.append(Part(out, first))
             first += shard.world_count
         return Source(parts, 1, steps)
 
 
-def _refresh_penetration(shard: Any, out: wp.array) -> Callable[[], None]:
+def _penetration(shard: Any, out: wp.array) -> Callable[[], None]:
     data = shard.solver.contact_jacobian.data
     kernel = make_penetration_kernel(data.phi0.dtype)
 
     def refresh() -> None:
         inputs = [int(data.capacity), data.count, data.source, data.phi0]
+        wp.launch(kernel, shard.world_count, inputs=inputs, outputs=[out], device=out.device)
+
+    return refresh
+
+
+def _slip(shard: Any, out: wp.array) -> Callable[[], None]:
+    data, velocity = shard.solver.contact_jacobian.data, shard.solver.contact_solve.data.vc
+    kernel = make_slip_kernel(data.phi0.dtype, data.normal.dtype)
+
+    def refresh() -> None:
+        inputs = [int(data.capacity), data.count, data.source, data.normal, data.vhat, data.mu, velocity]
         wp.launch(kernel, shard.world_count, inputs=inputs, outputs=[out], device=out.device)
 
     return refresh

@@ -74,9 +74,24 @@ def test_contact_signals_of_a_ball_at_rest(sim):
     assert record["iterations"][-1, 0] == sim.iterations[0]
 
 
+def test_slip_of_a_ball_that_is_thrown_along_the_ground(sim):
+    """The lowest point of the ball moves by v - R w until it rolls; in the air nothing slips."""
+    start = np.array([0.0, 0.0, 0.3 - MASS * 9.81 / 0.5e5, 0.0, 0.0, 0.0, 1.0])  # at rest on the ground
+    sim.reset(joint_q=start, joint_qd=np.array([3.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    with sim.record("slip_speed,body_qd:ball.vx,body_qd:ball.wy") as record:
+        sim.step(60)
+    expected = np.abs(record["body_qd:ball.vx"] - 0.3 * record["body_qd:ball.wy"])
+    np.testing.assert_allclose(record["slip_speed"], expected, atol=5e-3)
+    assert record["slip_speed"][0, 0] > 1.5 and record["slip_speed"][-1, 0] < 0.01
+    sim.reset(joint_qd=np.array([3.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    with sim.record("slip_speed") as record:
+        sim.step(3)
+    assert (record["slip_speed"] == 0.0).all()
+
+
 def test_threads_and_precision_make_no_difference(sim):
     """Signals of shards are put together; fp64 is read as well."""
-    names = "joint_q:*,energy,contact_force:ball.z,penetration,iterations"
+    names = "joint_q:*,energy,contact_force:ball.z,penetration,slip_speed,iterations"
     with sim.record(names) as record:
         sim.step(60)
     for options, tolerance in (({"threads": 2}, 0.0), ({"precision": "fp64"}, 1e-4)):
