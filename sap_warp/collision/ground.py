@@ -24,9 +24,9 @@ from ..kernels.deepest import shallowest_place
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import StructCache, make_flat
 from .capacity import CONTACTS_PER_PAIR
+from .counts import PassCounts, add_to_totals, note_contacts
 from .hull_ground import BAND, LISTED, LOWER, choose_four, find_sole, vertices_of
 from .overflow import Selection, join_rows
-from .records import PassCounts, add_to_totals, note_contacts
 from .rows import ContactRows, clear_overrides, close_rows, flat_rows
 
 SPHERE = wp.constant(int(newton.GeoType.SPHERE))

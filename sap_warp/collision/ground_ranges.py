@@ -11,10 +11,11 @@ import numpy as np
 import warp as wp
 
 from ..model import SapState
+from .counts import note_totals
 from .ground import FIRST, FURTHER, GroundTable
 from .newton_compat import AdaptedPipeline
 from .overflow import Overflow
-from .records import CapacityRecord, note_totals
+from .records import CapacityRecord
 from .rows import RowArguments
 from .state import sap_collision_state_from_state
 

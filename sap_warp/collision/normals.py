@@ -15,6 +15,7 @@ import newton
 import warp as wp
 
 from ..kernels.structs import make_flat
+from .counts import PassCounts, note_pass
 from .rows import ContactRows, flat_rows, take_out_row
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
@@ -95,7 +96,12 @@ def repair_all(
     body_q: wp.array[wp.transform],
     capacity: int,
     threads: int,
+    is_last: int,
     rows: wp.array[ContactRows],
+    counts: wp.array[PassCounts],
 ) -> None:
-    """Repair all rows, spread over threads."""
+    """Repair all rows, spread over threads; note the counts of the pass if nothing comes after."""
     repair_rows(shapes, body_q, capacity, wp.tid(), threads, rows)
+    if wp.tid() == 0 and is_last != 0:
+        found = rows[0].counters[0]
+        note_pass(counts[0], found, capacity, found, capacity, rows[0].counters[2])

@@ -28,6 +28,7 @@ from ..kernels.contact_gap import contact_gap
 from ..kernels.deepest import depth_key
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.structs import StructArgument
+from .counts import PassCounts, note_pass
 from .rows import ContactRows, RowArguments, close_rows, copy_row, copy_rows, optional_fields, take_out_row
 
 LARGER_FACTOR = 4
@@ -357,15 +358,19 @@ def stage_write(
     threads: int,
     chunks: int,
     target: wp.array[ContactRows],
+    counts: wp.array[PassCounts],
 ) -> None:
-    """Stage 6: the rows that stay, and the counters."""
+    """Stage 6: the rows that stay, the counters, and what is noted of the pass."""
     found = int(source[0].counters[0])
     if overflows(selection[0], source[0]):
         found = write_selected(selection[0], source[0], wp.tid(), threads, chunks, target[0])
     else:
         copy_rows(source, target, wp.tid(), found, threads)
     if wp.tid() == 0:
-        close_rows(target[0], found, source[0].counters[2])
+        loss = source[0].counters[2]
+        close_rows(target[0], found, loss)
+        s = selection[0]
+        note_pass(counts[0], target[0].counters[0], s.capacity, source[0].counters[0], s.found_max, loss)
 
 
 class Grid(NamedTuple):
@@ -455,12 +460,15 @@ class Overflow:
             set_dropped_by_world(buffer, dropped)
         return dropped
 
-    def select(self, body_q: wp.array, buffer: newton.Contacts) -> None:
-        """Fill ``buffer`` with the contacts that stay: two launches, no wait. The CPU does it in `join_rows`."""
+    def select(self, body_q: wp.array, buffer: newton.Contacts, counts: wp.array) -> None:
+        """Fill ``buffer`` with the contacts that stay: two launches, no wait. The CPU does it in `join_rows`.
+
+        ``counts`` are the `PassCounts` that receive what the pass found.
+        """
         source, target, tables = self._rows.of(self.written(buffer)), self._rows.of(buffer), self.tables
         threads, chunks, lanes = self._grid
         self._launch(stage_select, lanes, [tables, source, body_q, chunks], [self.dropped_of(buffer)])
-        self._launch(stage_write, threads, [tables, source, threads, chunks], [target])
+        self._launch(stage_write, threads, [tables, source, threads, chunks], [target, counts])
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:
         block_dim, device = self._grid.lanes, self._dropped.device  # one size, so that CUDA compiles once

@@ -10,10 +10,11 @@ import newton
 import warp as wp
 
 from ..kernels.structs import StructCache
+from .counts import PassCounts, note_pass
 from .newton_compat import AdaptedPipeline
 from .normals import ShapePoses, repair_all, repair_rows
 from .overflow import Overflow, Selection, join_rows
-from .records import CapacityRecord, PassCounts, note_contacts, note_pass, note_stages
+from .records import CapacityRecord
 from .rows import ContactRows, RowArguments, close_rows
 
 CUDA_THREADS = 16384
@@ -50,8 +51,7 @@ def make_end_kernel(selects: bool, own_search: bool) -> Any:
             join_rows(selection[0], own, body_q, source, target, dropped_out)
         elif wp.static(own_search):
             close_rows(target[0], found, target[0].counters[2])
-        note_contacts(counts[0], target[0].counters[0], capacity, found, found_max)
-        note_stages(counts[0], target[0].counters[2])
+        note_pass(counts[0], target[0].counters[0], capacity, found, found_max, target[0].counters[2])
 
     return end_pass
 
@@ -90,11 +90,11 @@ class PassEnd:
             return
         found_max = written.rigid_contact_max
         threads = min(found_max, CUDA_THREADS)
-        self._launch(repair_all, threads, [shapes, body_q, found_max, threads], [rows.of(written)])
-        if written is not buffer:
-            overflow.select(body_q, buffer)
-        sizes = [buffer.contact_counters, buffer.rigid_contact_max, written.contact_counters, found_max]
-        self._launch(note_pass, 1, sizes, [self._record.counts])
+        selects = written is not buffer
+        inputs = [shapes, body_q, found_max, threads, int(not selects)]
+        self._launch(repair_all, threads, inputs, [rows.of(written), self._record.counts])
+        if selects:
+            overflow.select(body_q, buffer, self._record.counts)
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:
         block_dim, device = 1 if dim == 1 else 256, self._device

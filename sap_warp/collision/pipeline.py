@@ -15,6 +15,7 @@ from ..kernels.capture import launches
 from ..kernels.room import BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
 from ..model import SapModel, check_array, check_bool, check_time_step
 from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
+from .counts import LAST, LAST_DROPPED, PEAK
 from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
 from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, publish_capacity
@@ -27,7 +28,7 @@ from .pairs import (
     warn_if_unreliable,
 )
 from .paths import PATHS, GroundPath, PathChoice, PathParts, choose_path
-from .records import LAST, LAST_DROPPED, PEAK, CapacityRecord
+from .records import CapacityRecord
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")

@@ -97,8 +97,8 @@ class SimulationCore(NamedViews, ParameterViews):
             notes: Whether to look for what is probably not meant, and print it.
             **options: Options of `SolverSAP`, for example ``contact_preset_variant`` or ``max_rigid_contact``, contacts
                 that one world can hold (None is the solver's default); and ``rigid_contact_max``, contacts that the
-                collision pipeline can hold over all worlds (None is ``max_rigid_contact`` times the number of worlds;
-                with several threads each has its share).
+                collision pipeline can hold over all worlds (None is ``max_rigid_contact`` times the number of worlds,
+                on CUDA up to twice that if all contacts fit then; with several threads each has its share).
 
         Raises:
             ThreadsError: The worlds cannot be split over so many threads.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..collision.records import PEAK, PEAK_DROPPED
+from ..collision.counts import PEAK, PEAK_DROPPED
 from ..contacts import ContactCapacityError, name_worlds
 from ..solver import SolveStatus
 from .statistics import FAILED, TRUNCATED, UNSTABLE

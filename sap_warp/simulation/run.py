@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 BUNDLE_STEPS = 16
 """Steps between the first and the last that one graph holds, beside the graph for one of them ..."""
 BUNDLE_WORLDS = 16
-"""... if there are at most so many worlds. Starting a graph takes about a microsecond, a tenth of a step of a small
-world."""
+"""... if there are at most so many worlds, and on CUDA always. Starting a graph takes about a microsecond, a tenth of a
+step of a small world, and on CUDA the host is to be free meanwhile."""
 PASS_STEPS, PASS_WORLD_STEPS = 64, 1 << 16
 """A pass, between two moments at which all worlds are at the same step, is the larger of so many steps and steps times
 worlds, and not longer than detection allows: what an interruption can cost."""
@@ -78,7 +78,7 @@ class Run:
 
     def capture(self) -> None:
         """Record the graphs."""
-        few = self._shard.world_count <= BUNDLE_WORLDS
+        few = self._shard.world_count <= BUNDLE_WORLDS or not self._shard.model.device.is_cpu
         with self._shard.pipeline.newton_pipeline.own_code():
             for group in self.groups:
                 begin = self._record(partial(self.begin, group))

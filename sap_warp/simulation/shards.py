@@ -18,7 +18,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..collision import SapCollisionPipeline
+from ..collision import SapCollisionPipeline, sap_estimate_rigid_contact_max
 from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
 from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
@@ -64,14 +64,15 @@ class Shard:
             control: Inputs.
             solver_options: Of `SolverSAP`.
             pipeline_options: Of `SapCollisionPipeline`.
-            rigid_contact_max: Contacts of all these worlds; None is ``max_rigid_contact`` times their number.
+            rigid_contact_max: Contacts of all these worlds; None is `default_capacity`.
             counts: Whether steps are counted.
         """
         self.share, self.model, self.state, self.control = share, model, state, control
         self.solver = SolverSAP(model, **solver_options)
         self.world_count: int = self.solver.sizes.world_count
-        most = self.solver.options.max_rigid_contact * self.world_count
-        capacity = most if rigid_contact_max is None else rigid_contact_max
+        capacity = rigid_contact_max
+        if capacity is None:
+            capacity = default_capacity(model, self.solver.options.max_rigid_contact * self.world_count)
         self.pipeline = SapCollisionPipeline(model, rigid_contact_max=capacity, **pipeline_options)
         self.contacts = self.pipeline.contacts()
         self.counter = StepCounter(self.solver)
@@ -121,6 +122,18 @@ class Shard:
         dropped = [*self.solver.dropped.counters, *self.pipeline.record.counters]
         outcome = [*self.solver.outcome.values(), *self.solver.memory.values(), *dropped]
         return [*(array for array in arrays if isinstance(array, wp.array)), *counts, *outcome]
+
+
+def default_capacity(model: SapModel, most: int) -> int:
+    """Contacts that the pipeline holds if nobody says how many, for solvers that take up to ``most``.
+
+    On CUDA a buffer that cannot overflow saves the larger one that contacts are selected from, and two launches in
+    each step: as long as it takes no more memory than the two, it is as large as the estimate.
+    """
+    if model.device.is_cpu:
+        return most
+    estimate = sap_estimate_rigid_contact_max(model)
+    return estimate if most < estimate <= 2 * most else most
 
 
 def check_memory(model: newton.Model, max_rigid_contact: Any, rigid_contact_max: Any) -> None:

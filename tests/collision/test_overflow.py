@@ -233,7 +233,8 @@ class Synthetic:
         self.overflow = Overflow(self.model, capacity, source, grid)
         self.stages = grid is not None
         pipeline = AdaptedPipeline(self.model, broad_phase="explicit")
-        self.end = PassEnd(pipeline, self.overflow, CapacityRecord(pipeline, False, self.overflow))
+        self.record = CapacityRecord(pipeline, False, self.overflow)
+        self.end = PassEnd(pipeline, self.overflow, self.record)
         self.target = newton.Contacts(capacity, 0, device="cpu", per_contact_shape_properties=True)
 
     def fill(self, rng, world, phi, count=None):
@@ -262,7 +263,7 @@ class Synthetic:
     def select(self, body_q=None):
         body_q = self.model.body_q if body_q is None else body_q
         if self.stages:
-            self.overflow.select(body_q, self.target)
+            self.overflow.select(body_q, self.target, self.record.counts)
         else:
             self.end.run(body_q, self.target)
         return self.target
