@@ -66,8 +66,7 @@ def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
 _SHUFFLES = "#if defined(__CUDA_ARCH__) && WP_TILE_BLOCK_DIM % 32 == 0\n"
 
 
-# __shfl_xor_sync for a double, which takes it apart by four instructions.
-_SWAP_DOUBLE = """
+SWAP_DOUBLE = """
     const auto swap_double = [](unsigned, double value, int k) {
         double other;
         asm volatile(
@@ -77,6 +76,22 @@ _SWAP_DOUBLE = """
         return other;
     };
     (void)swap_double;
+"""
+"""``swap_double(mask, value, k)``: __shfl_xor_sync, which takes a double apart by four instructions."""
+
+
+# The sum of three numbers by 6 additions instead of 15: half of the lanes goes on with one part of them, then
+# half of these with one number. Number c is found on the lanes from 8 c on.
+_ADD_THREE = """
+    const bool is_upper = WP_TILE_THREAD_IDX & 16, is_odd = WP_TILE_THREAD_IDX & 8;
+    const decltype(sum[0] + sum[0]) zero = 0;
+    auto first = (is_upper ? sum[2] : sum[0]) + SWAP(0xffffffffu, is_upper ? sum[0] : sum[2], 16);
+    auto second = (is_upper ? zero : sum[1]) + SWAP(0xffffffffu, is_upper ? sum[1] : zero, 16);
+    auto one = (is_odd ? second : first) + SWAP(0xffffffffu, is_odd ? first : second, 8);
+    #pragma unroll
+    for (int k = 4; k > 0; k >>= 1) one += SWAP(0xffffffffu, one, k);
+    #pragma unroll
+    for (int c = 0; c < 3; ++c) sum[c] = __shfl_sync(0xffffffffu, one, 8 * c);
 """
 
 
@@ -91,8 +106,10 @@ def _make_warp_sum(dtype):
     swap = "swap_double" if getattr(dtype, "_wp_scalar_type_", dtype) is wp.float64 else "__shfl_xor_sync"
     add = " ".join(f"{part} += {swap}(0xffffffffu, {part}, k);" for part in parts)
     loop = f"#pragma unroll\nfor (int k = 16; k > 0; k >>= 1) {{ {add} }}"
+    if len(parts) == 3:
+        loop = _ADD_THREE.replace("SWAP", swap)
 
-    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}{_SWAP_DOUBLE}{loop}\n#endif\nreturn sum;")
+    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}{SWAP_DOUBLE}{loop}\n#endif\nreturn sum;")
     def add_shuffled(value: dtype) -> dtype: ...
 
     # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.

@@ -84,7 +84,7 @@ def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
 
 @wp.struct
 class WorldStarts:
-    """Where a world's own entries begin; all zero where every world has its own."""
+    """Where a world's own entries begin, minus where its block's share begins; all zero where worlds share nothing."""
 
     body: int
     dof: int
@@ -92,21 +92,80 @@ class WorldStarts:
     hessian: int  # entry of the Hessian
 
 
-class Scratch:
-    """How much memory the scratch of the stages takes.
+@wp.struct
+class Slot:
+    """What one block has of the scratch that worlds share, one after the other; see `Scratch`."""
 
-    The CPU works on one world after the other: one world's scratch serves them all and stays in the cache.
+    shared: int  # 0 if every world has its own
+    body: int
+    dof: int
+    row: int
+    hessian: int
+
+
+@wp.func_native("#ifdef __CUDA_ARCH__\n    return blockIdx.x;\n#else\n    return 0;\n#endif\n")
+def block() -> int:
+    """Number of this block; the CPU has one, which works on one world after the other."""
+    ...
+
+
+@wp.func
+def world_starts(slot: Slot, body: int, dof: int, row: int, hessian: int) -> WorldStarts:
+    """The shift of a `make_window` for a world whose own entries begin at these numbers."""
+    starts = WorldStarts()
+    if slot.shared != 0:
+        k = block()
+        starts.body = body - k * slot.body
+        starts.dof = dof - k * slot.dof
+        starts.row = row - k * slot.row
+        starts.hessian = hessian - k * slot.hessian
+    return starts
+
+
+BLOCKS_PER_MULTIPROCESSOR = 16
+"""Blocks of a kernel with scratch on CUDA. About half of them run at a time; the others even out unlike worlds."""
+
+
+def most_blocks(device: Any) -> int:
+    """Blocks of a kernel with scratch on a device that may have many worlds; one on the CPU."""
+    return 1 if device.is_cpu else device.sm_count * BLOCKS_PER_MULTIPROCESSOR
+
+
+class Scratch:
+    """How much memory the scratch of the stages takes: that of the largest world, for each block that runs.
+
+    The CPU works on one world after the other: one world's scratch serves them all and stays in the cache. On CUDA
+    there is a number of blocks that does not grow with the worlds, and each works on one world after the other.
+    Where worlds differ so much that this would take more memory, or are few, every world has its own scratch.
     """
 
-    def __init__(self, layout: Any, sizes: Any, device: Any):
-        """Measure the largest world."""
-        self.shared = int(device.is_cpu)
-        self.body_count, self.dof_count = sizes.body_count, sizes.dof_count
-        if self.shared:
-            self.body_count = int(np.diff(layout.world_body.numpy()).max())
-            self.dof_count = int(np.diff(layout.world_dof.numpy()).max())
+    def __init__(self, layout: Any, sizes: Any, device: Any, rows: int = 0):
+        """Measure the largest world; ``rows`` are contact rows that each can hold."""
+        most: Any = Slot()
+        most.body, most.dof = (
+            int(np.diff(start.numpy()).max(initial=0)) for start in (layout.world_body, layout.world_dof)
+        )
+        most.row, most.hessian = rows, most.dof * (most.dof + 1) // 2
+        worlds = sizes.world_count
+        self.blocks = min(worlds, most_blocks(device))
+        own = (sizes.body_count, sizes.dof_count, sizes.hessian_count)
+        common = (self.blocks * count for count in (most.body, most.dof, most.hessian))
+        most.shared = int(device.is_cpu or all(ours <= all_ for ours, all_ in zip(common, own, strict=True)))
+        self.slot = most
+        """For the struct of a stage."""
+        share = self.blocks if most.shared else 0
+        self.body_count = share * most.body or sizes.body_count
+        self.dof_count = share * most.dof or sizes.dof_count
+        self.row_count = (share or worlds) * rows
+        self.hessian_count = share * most.hessian or sizes.hessian_count
+
+    @property
+    def max_blocks(self) -> int:
+        """Blocks that a launch may have, for `WorldRange.launch`."""
+        return self.blocks if self.slot.shared else 0
 
 
+LARGEST_INDEX = 2**31 - 1
 PADDING = 8
 """Entries after the end of an array that `native/tree8.h` may read, and write in scratch."""
 
@@ -117,10 +176,20 @@ def padded_zeros(count: int, dtype: Any, device: Any) -> wp.array:
 
 
 def allocate_arrays(struct: Any, counts: Mapping[str, int], default: int, device: Any) -> None:
-    """Give every array of ``struct`` that is not set yet so many zeros, padded."""
+    """Give every array of ``struct`` that is not set yet so many zeros, padded.
+
+    Raises:
+        ValueError: An array would have entries that kernels cannot number: offsets are 32-bit integers.
+    """
     for name, variable in struct._cls.vars.items():
         if isinstance(variable.type, wp.array):
-            setattr(struct, name, padded_zeros(counts.get(name, default), variable.type.dtype, device))
+            count = counts.get(name, default)
+            if count + PADDING > LARGEST_INDEX:
+                raise ValueError(
+                    f"{name} would have {count:,} entries, too many for 32-bit indices (at most {LARGEST_INDEX:,}): "
+                    "lower max_rigid_contact, or split the worlds over several solvers."
+                )
+            setattr(struct, name, padded_zeros(count, variable.type.dtype, device))
 
 
 class StructArgument:

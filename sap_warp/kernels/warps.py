@@ -11,7 +11,7 @@ from typing import Any
 
 import warp as wp
 
-from .lanes import ONE_WARP
+from .lanes import ONE_WARP, SWAP_DOUBLE
 from .types import Types
 
 LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
@@ -24,6 +24,18 @@ CHUNK = 8
 @wp.func_native(f"{ONE_WARP}    return count <= 32;\n#else\n    return false;\n#endif\n")
 def fits_a_warp(count: int) -> bool:
     """Whether a block of one warp has a lane for each of ``count`` dofs; only then the others of this module work."""
+    ...
+
+
+@wp.func_native(f"{ONE_WARP}    return true;\n#else\n    return false;\n#endif\n")
+def is_warp() -> bool:
+    """Whether a block is one warp, known to the compiler; what is below works for any number of dofs then."""
+    ...
+
+
+@wp.func_native(f"{ONE_WARP}    return __ffs(__ballot_sync(0xffffffffu, value)) - 1;\n#else\n    return -1;\n#endif\n")
+def first_lane(value: bool) -> int:
+    """The first lane on which ``value`` holds, -1 if there is none; all lanes ask."""
     ...
 
 
@@ -66,6 +78,29 @@ def make_from_lane(dtype: Any) -> Any:
     def from_lane(value: dtype, source: int) -> dtype: ...
 
     return from_lane
+
+
+GROUP_BITS = wp.constant(3)
+GROUP = wp.constant(1 << GROUP_BITS)
+"""Lanes of the groups of `make_group_sum`."""
+
+
+@functools.cache
+def make_group_sum(dtype: Any) -> Any:
+    """``group_sum(value, is_whole) -> dtype``: the sum over a group of lanes, or over the warp, on all of them."""
+    swap = "swap_double" if dtype is wp.float64 else "__shfl_xor_sync"
+    add = f"#pragma unroll\nfor (int k = FIRST; k > LAST; k >>= 1) sum += {swap}(0xffffffffu, sum, k);\n"
+    whole, group = (
+        add.replace("FIRST", str(first)).replace("LAST", str(last))
+        for first, last in ((16, GROUP // 2), (GROUP // 2, 0))
+    )
+
+    @wp.func_native(
+        f"auto sum = value;\n{ONE_WARP}{SWAP_DOUBLE}if (is_whole) {{\n{whole}}}\n{group}#endif\nreturn sum;"
+    )
+    def group_sum(value: dtype, is_whole: bool) -> dtype: ...
+
+    return group_sum
 
 
 # Row i of a symmetric matrix, all 32 columns: left of the diagonal from packed row i, right of it from the other rows.

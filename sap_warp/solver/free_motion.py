@@ -31,10 +31,10 @@ from ..kernels.structs import (
     Scratch,
     StructArgument,
     StructCache,
-    WorldStarts,
     allocate_arrays,
     make_flat,
     make_window,
+    world_starts,
 )
 from ..kernels.types import FP64, TYPES, Types
 from .gravity_compensation import GravityCompensation
@@ -267,9 +267,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         flat_input(inputs)
         start = stage.layout.world_dof[world]
         end = stage.layout.world_dof[world + 1]
-        starts = WorldStarts()
-        starts.body = stage.d.shared * stage.layout.world_body[world]
-        starts.dof = stage.d.shared * start
+        starts = world_starts(stage.d.slot, stage.layout.world_body[world], start, 0, 0)
         window(stage, starts)
         flat_stage(stage)
         h = scalar(dt)
@@ -363,7 +361,8 @@ class SapFreeMotion:
         counts["applied"] = model.joint_dof_count
         self.data: Any = make_motion_data(self.pose_types, self.types)()
         allocate_arrays(self.data, entry_counts(sizes) | counts, sizes.body_count, model.device)
-        self.data.shared, self.data.solved = scratch.shared, int(solved)
+        self.data.slot, self.data.solved = scratch.slot, int(solved)
+        self._max_blocks = scratch.max_blocks
         stage: Any = make_motion_stage(self.pose_types, self.types)()
         stage.layout, stage.links, stage.d = layout, links.get(self.pose_types)[0], self.data
         self._stage = StructArgument(stage, model.device)
@@ -378,7 +377,8 @@ class SapFreeMotion:
         model = self.model
         arrays = {"gravity": model.gravity, "armature": model.joint_armature, "damping": model.joint_damping}
         inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
-        worlds.launch(self.kernel, self._stage.array, inputs, dt, device=model.device)
+        blocks = self._max_blocks
+        worlds.launch(self.kernel, self._stage.array, inputs, dt, device=model.device, max_blocks=blocks)
         self.compensation.add(self._stage, dt, worlds)
         if self.data.solved:
             kernel = make_free_velocity_kernel(self.pose_types, self.types)

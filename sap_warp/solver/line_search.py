@@ -17,6 +17,7 @@ import warp as wp
 from ..kernels.lanes import lane, make_block_sum, make_scalar_sum
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
+from ..kernels.warps import GROUP, GROUP_BITS, first_lane, is_warp, make_from_lane, make_group_sum
 from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
 from .solve_data import make_problem
@@ -69,6 +70,8 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
     bounded_along = make_constraint_terms(dynamics, types, linear, pose).bounded_along
     block_sum, scalar_sum, scratch = make_block_sum(vec3), make_scalar_sum(cost), make_cost_scratch(types, cost, Data)
 
+    group_sum, from_lane, step_from = make_group_sum(scalar), make_from_lane(scalar), make_from_lane(wp.float32)
+
     @wp.struct
     class Line:
         m0: scalar  # cost of momentum and of whatever else is a parabola, at alpha = 0 [J]
@@ -82,6 +85,11 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
         alpha: scalar  # negative if the search failed
         cost: scalar  # phi(alpha)
         iterations: int
+
+    @wp.func
+    def change_of_parabola(line: wp.ref[Line], alpha: scalar) -> scalar:
+        """M(alpha) - m0, which is known in advance."""
+        return alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
 
     @wp.func
     def line_value(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> vec3:
@@ -104,27 +112,60 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
         if p.bilateral.bounded != 0:
             total += to_cost(bounded_along(p, s, term_scalar(alpha)))
         total = block_sum(total, scratch(s), p.world)
-        return total + vec3(
-            line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2), line.m1 + alpha * line.m2, line.m2
-        )
+        return total + vec3(line.m0 + change_of_parabola(line, alpha), line.m1 + alpha * line.m2, line.m2)
 
     @wp.func
-    def line_cost(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> scalar:
-        """Phi alone at one trial step."""
+    def share_of_cost(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> scalar:
+        """What is no parabola at a trial step: the share of one of ``lanes`` lanes, the one with number ``first``."""
         total = scalar(0.0)
-        row = int(p.row + lane())
+        row = int(p.row + first)
         while row < p.row_end:
             total += scalar(value_along(s.track[row], term_scalar(alpha))[0])
-            row += wp.block_dim()
+            row += lanes
         i_end = p.first + s.bounded_count
-        i = int(p.first + lane())
+        i = int(p.first + first)
         while i < i_end:
             e = s.bounded[i]
             total += scalar(evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * s.dv[e], p.h)[0])
-            i += wp.block_dim()
-        if p.bilateral.bounded != 0:
+            i += lanes
+        if p.bilateral.bounded != 0:  # by all lanes of the block
             total += scalar(bounded_along(p, s, term_scalar(alpha))[0])
-        return scalar_sum(total, scratch(s), p.world) + line.m0 + alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
+        return total
+
+    @wp.func
+    def decay_in_groups(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], bound: scalar) -> Step:
+        """`monotone_decay` by one warp, of which each group of lanes tries another step at the same time.
+
+        Where there are more rows than a group has lanes, all lanes try the whole step first: it is most often the
+        last one.
+        """
+        step = Step()
+        step.alpha = scalar(-1.0)
+        alpha = wp.float32(1.0)  # powers of two: exact, and fp32 is faster
+        has_groups = p.bilateral.bounded == 0
+        bits = int(5)  # of the number of a lane in its group
+        if has_groups and wp.max(p.row_end - p.row, s.bounded_count) <= GROUP:
+            bits = GROUP_BITS
+        while step.iterations < p.options.line_iterations and alpha >= wp.float32(wp.static(MONOTONE_MIN_STEP)):
+            group = lane() >> bits
+            mine = alpha * wp.float32(wp.where((group & 1) != 0, 0.5, 1.0) * wp.where((group & 2) != 0, 0.25, 1.0))
+            lanes = 1 << bits
+            share = share_of_cost(p, s, scalar(mine), lane() & (lanes - 1), lanes)
+            cost = group_sum(share, lanes > GROUP) + line.m0 + change_of_parabola(line, scalar(mine))
+            is_tried = step.iterations + group < p.options.line_iterations
+            is_tried = is_tried and mine >= wp.float32(wp.static(MONOTONE_MIN_STEP))
+            winner = first_lane(is_tried and cost <= bound)
+            if winner >= 0:
+                step.iterations += (winner >> bits) + 1
+                step.alpha = scalar(step_from(mine, winner))
+                step.cost = from_lane(cost, winner)
+                break
+            untried = first_lane(not is_tried)
+            step.iterations += wp.where(untried >= 0, untried, wp.block_dim()) >> bits
+            alpha *= wp.where(lanes > GROUP, wp.float32(0.5), wp.float32(0.0625))
+            if has_groups:
+                bits = GROUP_BITS
+        return step
 
     @wp.func
     def monotone_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
@@ -137,9 +178,12 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
             + scalar(wp.static(MONOTONE_ABS_SLACK))
             + scalar(wp.static(MONOTONE_REL_SLACK)) * wp.abs(line.cost)
         )
+        if is_warp():
+            return decay_in_groups(p, s, line, bound)
         while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            cost = line_cost(p, s, line, alpha)
+            share = share_of_cost(p, s, alpha, lane(), wp.block_dim())
+            cost = scalar_sum(share, scratch(s), p.world) + line.m0 + change_of_parabola(line, alpha)
             if cost <= bound:
                 step.alpha = alpha
                 step.cost = cost

@@ -4,6 +4,7 @@ import functools
 
 import warp as wp
 
+from ..kernels.structs import Slot
 from ..kernels.types import Types
 from .layout import LayoutSizes
 
@@ -48,7 +49,7 @@ def make_motion_data(pose: Types, types: Types):
         mark: wp.array(dtype=wp.int32)  # what reading the state found, by world
         status: wp.array(dtype=wp.int32)  # `SolveStatus` of a world that cannot be solved, else 0
         # scratch of free motion
-        shared: int  # whether all worlds use the same scratch
+        slot: Slot
         # by body: mass, first moments, moments of inertia xx, yy, zz, products yz, zx, xy, moment, force
         composite: wp.array(dtype=wp.types.vector(length=16, dtype=scalar))
         diagonal: wp.array(dtype=scalar)  # armature and damping, by dof

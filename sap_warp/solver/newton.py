@@ -25,11 +25,11 @@ from ..kernels.spatial import make_spatial
 from ..kernels.structs import (
     Scratch,
     StructArgument,
-    WorldStarts,
     allocate_arrays,
     make_flat,
     make_window,
     struct_parameter,
+    world_starts,
 )
 from ..kernels.types import TYPES, Types
 from .constraint_terms import make_constraint_terms
@@ -47,6 +47,8 @@ from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER, make
 
 LARGEST_SPEED = 1e15
 """A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
+MAX_REGISTERS = 128
+"""Of a lane on CUDA: twice as many worlds run at a time as with all that ptxas likes to take, see docs/cuda.md."""
 LONG_STEP = 0.5
 """Only a longer step may end the iteration by its gain: a short one changes the cost little however far the minimum."""
 
@@ -192,10 +194,18 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
         e = int(p.first + lane())
         while e < p.last:
             de = s.dv[e]
-            slopes += to_cost(vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de)
+            share = vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
+            if wp.static(cost is types):
+                slopes += to_cost(share)
             if (s.kind[e] & PARABOLA) != 0:
                 value = evaluate_parabola(p.terms, e, s.v[e], p.h)
-                slopes += to_cost(vec3(value[1], value[2] * de, scalar(0.0)) * de)
+                more = vec3(value[1], value[2] * de, scalar(0.0)) * de
+                if wp.static(cost is types):
+                    slopes += to_cost(more)
+                else:
+                    share += more
+            if wp.static(cost is not types):  # one conversion for both
+                slopes += to_cost(share)
             e += wp.block_dim()
         slopes = sum_costs(slopes, scratch(s), p.world)
         line.m1 = slopes[0]
@@ -333,11 +343,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
         p.row = world * p.contacts.capacity
         p.row_end = p.row + p.contacts.count[world]
         p.h = scalar(dt)
-        starts = WorldStarts()
-        starts.body = s.shared * p.layout.world_body[world]
-        starts.dof = s.shared * p.first
-        starts.row = s.shared * p.row
-        starts.hessian = s.shared * p.layout.world_hessian[world]
+        starts = world_starts(s.slot, p.layout.world_body[world], p.first, p.row, p.layout.world_hessian[world])
         window(s, starts)
 
     @wp.func
@@ -440,11 +446,10 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
                 going = admit_limits(p, s)
         store_outcome(p, s, r)
 
-    @solver_kernel
     def newton_solve(first_world: int, problem: problem_type, data: data_type, dt: wp.float64):
         solve_world(first_world + wp.tid() // wp.block_dim(), problem, data, dt)
 
-    return newton_solve
+    return solver_kernel(newton_solve, MAX_REGISTERS if by_value else None)
 
 
 def solve_types(options: Any) -> tuple[Types, Types, Types, Types]:
@@ -483,8 +488,9 @@ class SapContactSolve:
         self.problem.contacts, self.problem.terms = contact_jacobian.data, contact_jacobian.terms
         self.problem.bilateral = constraints.data
         self.data: Any = structs.Data()
-        allocate_arrays(self.data, self._counts(layout, sizes, contact_jacobian, constraints, lanes), 0, model.device)
-        self.data.shared = int(model.device.is_cpu)
+        scratch = Scratch(layout, sizes, model.device, contact_jacobian.capacity)
+        allocate_arrays(self.data, self._counts(scratch, sizes, constraints, lanes), 0, model.device)
+        self.data.slot, self._max_blocks = scratch.slot, scratch.max_blocks
         self.status, self.residual = self.data.status, self.data.residual
         self.iterations, self.line_search_iterations = self.data.iterations, self.data.line_iterations
         self.velocity = self.data.velocity
@@ -494,30 +500,28 @@ class SapContactSolve:
         """Problem and data, for kernels."""
         self.kernel = make_solve_kernel(*self.precisions, cost_types(options), not model.device.is_cpu)
 
-    def _counts(self, layout: Any, sizes: LayoutSizes, contact_jacobian: Any, constraints: Any, lanes: int) -> Any:
+    def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""
-        scratch = Scratch(layout, sizes, self.model.device)
-        rows = contact_jacobian.capacity * sizes.world_count
-        largest = scratch.dof_count * (scratch.dof_count + 1) // 2
         entries = {
             "body": scratch.body_count,
             "48 * body": STIFFNESS_SIZE * scratch.body_count,
             "dof": scratch.dof_count,
             "6 * dof": 6 * scratch.dof_count,
-            "row": contact_jacobian.capacity if scratch.shared else rows,
-            "hessian": largest if scratch.shared else sizes.hessian_count,
+            "row": scratch.row_count,
+            "hessian": scratch.hessian_count,
         }
         counts = {name: entries[first] for name, first in SCRATCH}
         counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
-        counts |= {"vc": rows, "slack": constraints.count, "dslack": constraints.count}
+        counts |= {"vc": scratch.slot.row * sizes.world_count, "slack": constraints.count, "dslack": constraints.count}
         counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual", "energy"), sizes.world_count)
         # lanes of one warp add by shuffles, and one lane has nothing to add
-        sums = 0 if lanes == 1 or (lanes == 32 and not scratch.shared) else sizes.world_count * lanes
+        sums = 0 if lanes == 1 or (lanes == 32 and not self.model.device.is_cpu) else sizes.world_count * lanes
         return counts | {"scratch": sums, "cost_scratch": sums, "velocity": self.model.joint_dof_count}
 
     def solve(self, dt: float, worlds: WorldRange) -> None:
         """Minimize the objective of ``worlds``. What was prepared does not change: a second time gives the same."""
-        worlds.launch(self.kernel, *(kept.best for kept in self._kept), dt, device=self.model.device)
+        problem, data = (kept.best for kept in self._kept)
+        worlds.launch(self.kernel, problem, data, dt, device=self.model.device, max_blocks=self._max_blocks)
 
 
 def _options(options: Any, layout: Any) -> Any:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
+from ..kernels.structs import Slot
 from ..kernels.types import Types
 from .constraint_data import make_constraint_data
 from .contact_data import make_contact_data
@@ -65,7 +66,7 @@ def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> S
 
     @wp.struct
     class Data:
-        shared: int  # whether all worlds use the same entries of the fields in SCRATCH
+        slot: Slot  # of the fields in SCRATCH
         # by dof, solver order
         v: wp.array(dtype=scalar)
         p: wp.array(dtype=scalar)  # A (v - v*)

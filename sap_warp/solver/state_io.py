@@ -20,12 +20,13 @@ from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import (
     Scratch,
+    Slot,
     StructArgument,
     StructCache,
-    WorldStarts,
     allocate_arrays,
     make_flat,
     make_window,
+    world_starts,
 )
 from ..kernels.types import FP32, FP64, TYPES, Types
 from ..model import SapControl, SapState
@@ -60,7 +61,7 @@ def make_boundary_data(pose: Types, types: Types):
         axis: wp.array(dtype=pose.vec3)
         c: Coordinates
         d: Data
-        shared: int  # whether the kinematics of d are scratch that all worlds share
+        slot: Slot  # of the kinematics of d, if worlds share them
         integration: int
         status: wp.array(dtype=wp.int32)  # outcome of the solve, by world
         v_new: wp.array(dtype=wp.float64)  # what it found, Newton's dofs, sap order
@@ -356,9 +357,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
     ):
         io = io_in[0]
         s = state_in[0]
-        starts = WorldStarts()
-        starts.body = io.shared * io.layout.world_body[world]
-        starts.dof = io.shared * io.layout.world_dof[world]
+        starts = world_starts(io.slot, io.layout.world_body[world], io.layout.world_dof[world], 0, 0)
         window(io, starts)
         flat_io(io)
         flat_state(s)
@@ -436,12 +435,13 @@ class SapBoundary:
         self._states = StructCache(model.device)
         self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
         self._after: dict[str, Any] = {}
+        self._scratch = Scratch(self._layout, self._sizes, model.device)
         self.refresh(parameters)
 
     def refresh(self, parameters: Any) -> None:
         """Take Newton's joint and body arrays, which may have been replaced."""
         self.parameters = parameters
-        self._here = self._argument(self._motion.pose_types, self._motion.types, self._motion.data, shared=0)
+        self._here = self._argument(self._motion.pose_types, self._motion.types, self._motion.data, Slot())
         self._ends: dict[str, tuple[Types, Types, StructArgument]] = {}
 
     def begin(self, state: SapState, control: SapControl, worlds: WorldRange) -> None:
@@ -485,7 +485,8 @@ class SapBoundary:
             pose, types, io = self._end(state)
         kernel = make_boundary_kernel(TYPES[state.precision], pose, types)
         arrays, chosen = self._state(state, control), self._no_mask if mask is None else mask
-        worlds.launch(kernel, int(task), io.array, arrays, chosen, dt, device=self.model.device)
+        blocks = self._scratch.max_blocks if io.struct.slot.shared else 0
+        worlds.launch(kernel, int(task), io.array, arrays, chosen, dt, device=self.model.device, max_blocks=blocks)
 
     def kernels(self, state: SapState) -> list[Any]:
         """What these launch for a state like ``state``."""
@@ -517,25 +518,28 @@ class SapBoundary:
         key = f"{pose.name} {types.name}"
         if key not in self._ends:
             device, sizes = self.model.device, self._sizes
-            shared = int(device.is_cpu and sizes.dof_count == sizes.free_dof_count)
+            shared = sizes.dof_count == sizes.free_dof_count  # others belong to no world
+            scratch = self._scratch
             if key not in self._after:
-                bodies, dofs = self._largest_world() if shared else (sizes.body_count, sizes.dof_count)
+                bodies, dofs = (
+                    (scratch.body_count, scratch.dof_count) if shared else (sizes.body_count, sizes.dof_count)
+                )
                 counts = dict.fromkeys(entry_counts(sizes), 0) | dict.fromkeys(("composite", "diagonal"), 0)
                 counts |= {"column_force": 0, "applied": 0} | {name: dofs for name, at in KINEMATICS if at == "dof"}
                 self._after[key] = make_motion_data(pose, types)()
                 allocate_arrays(self._after[key], counts, bodies, device)
-            self._ends[key] = (pose, types, self._argument(pose, types, self._after[key], shared))
+            self._ends[key] = (
+                pose,
+                types,
+                self._argument(pose, types, self._after[key], scratch.slot if shared else Slot()),
+            )
         return self._ends[key]
 
-    def _largest_world(self) -> tuple[int, int]:
-        scratch = Scratch(self._layout, self._sizes, self.model.device)
-        return scratch.body_count, scratch.dof_count
-
-    def _argument(self, pose: Types, types: Types, data: Any, shared: int) -> StructArgument:
+    def _argument(self, pose: Types, types: Types, data: Any, slot: Any) -> StructArgument:
         io: Any = make_boundary_data(pose, types)()
         io.layout, io.joints, io.c, io.d = self._layout, self.parameters, self.coordinates, data
         io.links, io.axis = self._links.get(pose)
-        io.shared, io.integration = shared, self._outcome.integration
+        io.slot, io.integration = slot, self._outcome.integration
         io.status, io.v_new = self._outcome.status, self._outcome.velocity
         io.watched = self._motion.data.watched
         io.time, io.frame = self.time, self.frame

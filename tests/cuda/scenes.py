@@ -7,6 +7,7 @@ import numpy as np
 import warp as wp
 
 from sap_warp.scenes import build_scene, randomize_start
+from tests.solver.test_lengths import ACTUATORS, ARM, TENDONS
 from tests.support.joint_types import add_all_joint_types
 from tests.support.scenes import add_ball, add_box, box_inertia, builder, material
 
@@ -184,6 +185,23 @@ def equalities(device):
     return b.finalize(device=device)
 
 
+def tendons(device):
+    """MuJoCo's tendons with springs, limits and friction, over spheres and cylinders, and actuators of every kind."""
+    kinds = {
+        "sum": 'stiffness="30" damping="2" limited="true" range="-0.1 0.1" frictionloss="0.5"',
+        "straight": 'stiffness="50" springlength="0.9 1.1" damping="3"',
+    }
+    b = newton.ModelBuilder()
+    newton.solvers.SolverMuJoCo.register_custom_attributes(b)
+    b.add_mjcf(ARM.format(top="", end=TENDONS.format(**kinds) + ACTUATORS))
+    model = b.finalize(device=device)
+    rng = np.random.default_rng(8)
+    model.joint_q.assign(rng.uniform(-0.3, 0.3, model.joint_coord_count))
+    model.joint_qd.assign(rng.uniform(-1.0, 1.0, model.joint_dof_count))
+    model.mujoco.ctrl.assign(rng.uniform(-1.0, 1.0, model.mujoco.ctrl.shape[0]))
+    return model
+
+
 def humanoid(device):
     """The shipped humanoid, just above the ground, in two poses."""
     model, _ = build_scene("humanoid", 2, device)
@@ -208,6 +226,7 @@ SCENES = {
         couplings,
         four_bar,
         equalities,
+        tendons,
         humanoid,
     )
 }

@@ -1,6 +1,7 @@
 """Whole simulations on the pretended GPU: detection, overflow, many steps, resets, statistics and what a host reads."""
 
 import warnings
+from collections import Counter
 
 import newton
 import numpy as np
@@ -9,7 +10,9 @@ import warp as wp
 
 from sap_warp import Simulation, SolverSAP
 from sap_warp.commands import bench
+from sap_warp.kernels import structs
 from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.simulation.memory import count_bytes
 from tests.cuda.scenes import SCENES
 from tests.cuda.twins import GPU, Twins
 
@@ -54,6 +57,35 @@ def test_steps_and_statistics_are_those_of_the_cpu(gpu):
     for name in ("world_steps", "mean_contacts", "truncated_contacts", "not_converged"):
         assert getattr(cuda.statistics, name) == getattr(cpu.statistics, name), name
     assert cuda.statistics.iterations.mean == pytest.approx(cpu.statistics.iterations.mean, rel=0.1)
+
+
+def test_a_step_is_few_launches_and_many_steps_are_few_graphs(gpu):
+    """Beside Newton's three of detection, and without stages for a buffer that can hold all contacts."""
+    sim = lower(simulate("cube", GPU))
+    sim.prepare()
+    launches = []
+    for steps in (2, 3, 34):
+        gpu.log.clear()
+        sim.step(steps)
+        launches.append(Counter(kind for kind, _ in gpu.log))
+    assert launches[1]["launch"] - launches[0]["launch"] <= 10
+    assert launches[2]["graph"] <= 5 and launches[2]["launch"] > 30 * 9
+    assert not {name for kind, name in gpu.log if kind == "launch" and name.startswith("stage_")}
+
+
+@pytest.mark.parametrize("scene", ["couplings", "gripper"])
+def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
+    """Two blocks for six worlds: each takes one after the other. Unlike worlds would need more memory so."""
+    own = Twins(SCENES[scene]).gpu.solver
+    monkeypatch.setattr(structs, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    twins = Twins(SCENES[scene])
+    solver = twins.gpu.solver
+    shared = scene == "couplings"
+    assert solver.contact_solve.data.H.size == own.contact_solve.data.H.size // (3 if shared else 1)
+    assert count_bytes([solver.contact_solve]) < count_bytes([own.contact_solve]) or not shared
+    for _ in range(3):
+        found = twins.step()
+        assert found["velocity"] < 2e-6 and found["status"] == found["rows"] == 0, found
 
 
 def test_a_full_buffer_keeps_the_contacts_that_the_cpu_keeps(gpu):

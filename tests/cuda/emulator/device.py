@@ -79,6 +79,8 @@ class Counts:
     """The same, each lane counted."""
     lines: dict[int, str] = field(default_factory=dict)
     """The instructions that were executed, by line."""
+    passes: Counter[int] = field(default_factory=Counter)
+    """How often warps executed each instruction of the kernel, by line; 0 of those that were not reached."""
 
 
 class Kernel:
@@ -167,6 +169,7 @@ class Device:
             setattr(counts, name, getattr(counts, name) + ctypes.c_uint64.in_dll(device, name).value)
         code = kernel.translation
         counts.lines |= {line: code.texts[line] for line, k in code.block_of.items() if tally[1, k]}
+        counts.passes.update({line: int(tally[0, k]) for line, k in code.block_of.items()})
         for target, times in zip((counts.warp, counts.lane), tally, strict=True):
             for k in np.flatnonzero(times):
                 for kind, number in kernel.translation.blocks[k].items():

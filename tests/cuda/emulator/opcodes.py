@@ -352,6 +352,13 @@ def count_bits(i: Instruction, o: Operands) -> str:
     leading = f"({a} == 0 ? {width} : __builtin_clzll({a}) - {64 - width})"
     if i.parts[0] == "clz":
         return o.write(i.operands[0], "u32", leading)
+    if i.parts == ("brev", "b32"):
+        swaps = ((1, "0x55555555u"), (2, "0x33333333u"), (4, "0x0f0f0f0fu"))
+        swapped = " ".join(f"r = (r >> {n} & {mask}) | (r & {mask}) << {n};" for n, mask in swaps)
+        return o.write(i.operands[0], "b32", f"({{ uint32_t r = {a}; {swapped} __builtin_bswap32(r); }})")
+    if i.parts[0] == "bfind" and kind.startswith("u"):
+        place = leading if "shiftamt" in i.parts else f"{width - 1} - {leading}"
+        return o.write(i.operands[0], "u32", f"({a} == 0 ? 0xffffffffu : (uint32_t)({place}))")
     raise PtxError("bit count")
 
 
@@ -403,8 +410,8 @@ def test_property(i: Instruction, o: Operands) -> str:
 def convert(i: Instruction, o: Operands) -> str:
     target, source = i.parts[-2:]
     value = o.read(i.operands[1], source)
-    if i.parts == ("cvt", "sat", "f32", "f32"):  # to 0 ... 1, NaN becomes 0
-        return o.write(i.operands[0], "f32", f"({value} > 0.0f ? fminf({value}, 1.0f) : 0.0f)")
+    if i.parts in (("cvt", "sat", "f32", "f32"), ("cvt", "sat", "f64", "f64")):  # to 0 ... 1, NaN becomes 0
+        return o.write(i.operands[0], target, f"({value} > 0 ? ({value} < 1 ? {value} : 1) : 0)")
     if any(i.has(mode) for mode in ("rz", "rm", "rp", "sat")) or "f16" in (target, source):
         raise PtxError("conversion")
     if source in FLOATS:

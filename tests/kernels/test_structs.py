@@ -1,0 +1,49 @@
+"""Structs of arrays: how large they may be, and what blocks have of the scratch that worlds share."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import warp as wp
+
+from sap_warp.kernels.structs import BLOCKS_PER_MULTIPROCESSOR, LARGEST_INDEX, Scratch, allocate_arrays
+
+
+@wp.struct
+class Pair:
+    few: wp.array(dtype=wp.int32)
+    many: wp.array(dtype=wp.float64)
+
+
+def test_arrays_that_cannot_be_numbered_are_refused():
+    """Before anything of that size is allocated; the largest number counts, with the room behind the end."""
+    with pytest.raises(
+        ValueError, match=r"many would have 2,147,483,640 entries, too many for 32-bit .*max_rigid_contact"
+    ):
+        allocate_arrays(Pair(), {"many": LARGEST_INDEX - 7}, 3, "cpu")
+    made = Pair()
+    allocate_arrays(made, {"many": 5}, 3, "cpu")
+    assert (made.few.size, made.many.size) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("dofs", "device", "blocks", "is_shared"),
+    [
+        ([6] * 100, "cpu", 1, True),
+        ([6] * 100, "gpu", 2 * BLOCKS_PER_MULTIPROCESSOR, True),
+        ([6] * 10, "gpu", 10, True),
+        ([1] * 99 + [60], "gpu", 2 * BLOCKS_PER_MULTIPROCESSOR, False),
+    ],
+)
+def test_scratch_grows_with_blocks_and_not_with_worlds(dofs, device, blocks, is_shared):
+    """As many slots as blocks, unless one large world among small ones would make them all large."""
+    device = SimpleNamespace(is_cpu=device == "cpu", sm_count=2)
+    start = SimpleNamespace(numpy=lambda: np.cumsum([0, *dofs]))
+    total, hessian = sum(dofs), sum(n * (n + 1) // 2 for n in dofs)
+    sizes = SimpleNamespace(body_count=total, dof_count=total, hessian_count=hessian, world_count=len(dofs))
+    found = Scratch(SimpleNamespace(world_body=start, world_dof=start), sizes, device, rows=7)
+    assert (found.blocks, bool(found.slot.shared)) == (blocks, is_shared)
+    assert found.max_blocks == (blocks if is_shared else 0)
+    assert found.dof_count == found.body_count == (blocks * max(dofs) if is_shared else total)
+    assert found.hessian_count == (blocks * max(dofs) * (max(dofs) + 1) // 2 if is_shared else hessian)
+    assert found.row_count == 7 * (blocks if is_shared else len(dofs))
