@@ -1,29 +1,31 @@
 """Count what a GPU would execute for one world and one step, kernel by kernel, without a GPU.
 
-    python -m benchmarks.cuda_counts [--scene humanoid] [--worlds 2] [--registers]
+    python -m benchmarks.cuda_counts [--scene humanoid] [--worlds 2] [--phase falling] [--machine 89] [--registers]
 
 The CUDA build runs in the emulator of `tests/cuda`. A CPU simulation brings the worlds to where counting begins: during
-the fall, and at rest. ``--registers`` adds what `ptxas` says about registers and spills, for four architectures.
-Counts are of PTX instructions issued to warps; a GPU executes others (ptxas expands a division into about ten), but the
-numbers of two versions of the code can be compared, and no machine disturbs them.
+the fall, and at rest. Counts are of PTX instructions issued to warps. ``--machine`` counts what ptxas makes of them
+(`tests/cuda/machine_code`), with ``--limit`` also where a lane may have fewer registers; ``--registers`` adds what it
+says about registers and spills, for four architectures. No machine disturbs the numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import warp as wp
 
+from sap_warp.kernels.structs import most_blocks
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
-from tests.cuda import registers
+from tests.cuda import machine_code, registers
 from tests.cuda.emulator.device import Device
 from tests.cuda.emulator.driver import Driver, pretended
 
 COLUMNS = ("all", "moves", "fp64", "fp32", "loads", "stores", "atomics", "shuffles")
+MACHINE_COLUMNS = ("all", "moves", "fp64", "fp32", "loads", "stores", "spills", "shuffles")
 PHASES = {"falling": 110, "settled": 1600}
 """Steps before counting begins."""
 COUNTED = 5
@@ -37,7 +39,7 @@ def make(scene: str, worlds: int, device: str, **options: Any) -> Simulation:
     return Simulation.from_loaded(built, **options)
 
 
-def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
+def count(cpu: Simulation, gpu: Simulation, driver: Driver, machine: Machine | None) -> None:
     """Print the counts of a few steps from where ``cpu`` is."""
     gpu.reset(joint_q=cpu.joint_q.numpy(), joint_qd=cpu.joint_qd.numpy())
     gpu.step(2)
@@ -59,6 +61,8 @@ def count(cpu: Simulation, gpu: Simulation, driver: Driver) -> None:
     world_steps = COUNTED * gpu.world_count
     by_world = {n: c for n, c in driver.device.counts.items() if c.blocks == c.launches * gpu.world_count}
     print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
+    if machine is not None:
+        machine.print_counts({name: driver.device.counts[name].passes for name in by_world}, world_steps)
     others = {name: row_of(c, c.launches) for name, c in driver.device.counts.items() if name not in by_world}
     print_counts("per launch, any worlds", others)
 
@@ -80,9 +84,40 @@ def print_counts(title: str, rows: dict[str, dict[str, float]]) -> None:
         print(f"{name:28s}" + "".join(f"{value:10.0f}" for value in row.values()), flush=True)
 
 
+class Machine:
+    """What ptxas makes of the kernels that were loaded."""
+
+    def __init__(self, driver: Driver, arch: int, limits: Sequence[int]):
+        """Keep what ``driver`` loads; ``limits`` of registers are tried for Newton's method."""
+        self.arch, self.limits = arch, limits
+        self._loaded: dict[str, tuple[str, str]] = {}
+        self._files: dict[tuple[str, int | None], bytes] = {}
+        driver.edit = self._keep
+
+    def _keep(self, name: str, text: str) -> str:
+        self._loaded[registers.short_name(name)] = name, text
+        return text
+
+    def print_counts(self, passes: dict[str, Mapping[int, int]], shares: int) -> None:
+        """A table of instructions by kernel, divided by ``shares``; ``passes`` by kernel and line of its PTX."""
+        rows = {name: self._row(name, None, found, shares) for name, found in passes.items()}
+        print_counts(f"sm_{self.arch}, per world and step", rows)
+        for limit in self.limits:
+            row = self._row("newton_solve", limit, passes["newton_solve"], shares)
+            print_counts(f"with {limit} registers", {"newton_solve": row})
+
+    def _row(self, kernel: str, limit: int | None, passes: Mapping[int, int], shares: int) -> dict[str, float]:
+        name, text = self._loaded[kernel]
+        if (kernel, limit) not in self._files:
+            self._files[kernel, limit] = machine_code.assemble(text, self.arch, limit)
+        found = machine_code.count(text, self._files[kernel, limit], name, passes)
+        return {column: found[column] / shares for column in MACHINE_COLUMNS}
+
+
 def memory_per_world(scene: str, **options: Any) -> float:
     """What one more world takes [bytes]."""
-    few, many = 16, 48
+    few = most_blocks(wp.get_device("cuda:0"))  # more worlds share the scratch that these have
+    many = 2 * few
     sizes = [make(scene, worlds, "cuda:0", **options).byte_count for worlds in (few, many)]
     return (sizes[1] - sizes[0]) / (many - few)
 
@@ -104,18 +139,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scene", default="humanoid")
     parser.add_argument("--worlds", type=int, default=2)
     parser.add_argument("--preset", default="approx32")
+    parser.add_argument("--cost-only", action="store_true", help="costs in fp64, all else of the solve in fp32")
     parser.add_argument("--block-dim", type=int, metavar="N", help="lanes that share a world (default: the solver's)")
+    parser.add_argument("--phase", choices=PHASES, action="append", help="what to count (default: all)")
+    parser.add_argument("--machine", type=int, metavar="ARCH", help="count machine code for sm_ARCH, too")
+    parser.add_argument(
+        "--limit", type=int, action="append", default=[], help="the same with so many registers at most"
+    )
     parser.add_argument("--registers", action="store_true", help="registers and spills by ptxas")
     given = parser.parse_args(arguments)
     wp.config.log_level = wp.LOG_WARNING
     with pretended(Device()) as driver:
+        machine = Machine(driver, given.machine, given.limit) if given.machine else None
+        options: dict[str, Any] = {"contact_preset_variant": given.preset}
+        if given.cost_only:
+            options |= {"contact_solve_precision": "fp32", "contact_cost_precision": "fp64"}
         cpu = make(given.scene, given.worlds, "cpu", contact_preset_variant=given.preset)
-        options = {"contact_preset_variant": given.preset, "block_dim": given.block_dim}
+        options["block_dim"] = given.block_dim
         gpu = make(given.scene, given.worlds, "cuda:0", **options)
-        for phase, steps in PHASES.items():
-            cpu.step(steps - cpu.step_count)
+        for phase in given.phase or PHASES:
+            cpu.step(PHASES[phase] - cpu.step_count)
             print(f"\n{given.scene}, {given.preset}, {gpu.solver.block_dim} lanes, {phase}: ", end="")
-            count(cpu, gpu, driver)
+            count(cpu, gpu, driver, machine)
         print(f"\nmemory: {memory_per_world(given.scene, **options) / 1e3:.1f} kB per world, where there are many")
     if given.registers:
         register_table(given.scene, **options)

@@ -27,7 +27,7 @@ from tests.cuda.emulator.device import Device
 from tests.cuda.emulator.driver import pretended
 
 TABLE = Path(__file__).with_name("registers.json")
-ARCHITECTURES = (80, 89, 90)
+ARCHITECTURES = (80, 89, 90, 120)
 PTX_VERSION = "8.8"
 """An older ptxas refuses a newer version line, though it knows the instructions."""
 
@@ -67,6 +67,11 @@ def ptxas() -> str | None:
     return shutil.which("ptxas")
 
 
+def at_version(text: str) -> str:
+    """The same text for any ptxas that knows its instructions."""
+    return re.sub(r"^\.version \S+", f".version {PTX_VERSION}", text.replace("\0", ""), flags=re.M)
+
+
 def versions() -> dict[str, str]:
     """What the numbers depend on beside our source."""
     said = subprocess.run([ptxas() or "ptxas", "--version"], capture_output=True, text=True).stdout
@@ -95,7 +100,7 @@ def _assemble(text: str, names: list[str], arch: int) -> dict[str, list[int]]:
     """Registers and spills of some kernels of one text; spills of functions that are called count for all of them."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernels.ptx"
-        source.write_text(re.sub(r"^\.version \S+", f".version {PTX_VERSION}", text, flags=re.M))
+        source.write_text(at_version(text))
         command = [ptxas() or "ptxas", "-v", "-O3", f"-arch=sm_{arch}", "-o", "/dev/null", str(source)]
         said = subprocess.run(command, capture_output=True, text=True).stderr
     spills = {n: int(b) for n, b in re.findall(r"properties for (\S+)\s+.*?(\d+) bytes spill stores", said)}
