@@ -53,8 +53,8 @@ class SapOptions:
     """What friction holds at zero: the slip velocity where the bodies are when the step begins, or the slip over the
     whole step, to second order in h, so that a body in a turning hand does not creep out of it."""
     floating_body_point: str = "origin"
-    """Point of a floating root whose path and momentum the step follows: its origin (as Drake does), or its centre of
-    mass, which then moves as forces say however the body turns."""
+    """Point of a floating body whose path and momentum the step follows: its origin (as Drake does), or its centre of
+    mass, which then moves as forces say however the body, and one that it hangs below, turns."""
 
     # Newton iteration.
     line_search_variant: str = "monotone_decay"
