@@ -115,10 +115,10 @@ def count_draws(mask: wp.array[wp.bool], rows: wp.array[wp.int32], draws: wp.arr
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def choose_due(slot: int, slots: int, phases: int, due: wp.array[wp.bool]) -> None:
+def choose_due(slot: int, slots: int, phases: int, first_world: int, due: wp.array[wp.bool]) -> None:
     """Which worlds have their turn: they are dealt to ``phases`` groups, spread over the slots of a period."""
     world = wp.tid()
-    due[world] = ((world % phases) * slots) // phases == slot
+    due[world] = (((first_world + world) % phases) * slots) // phases == slot
 
 
 @wp.kernel(module="unique", enable_backward=False)

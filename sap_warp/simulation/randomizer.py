@@ -132,9 +132,11 @@ class Randomizer:
 
     def _choose_due(self, slot: int, slots: int, phases: int) -> bool:
         """Mark the worlds whose turn comes with a slot; returns whether there can be any."""
-        if slot not in {group * slots // phases for group in range(min(phases, self._sim.world_count))}:
+        first, worlds = self.first_world, len(self._due)
+        if slot not in {(first + world) % phases * slots // phases for world in range(min(phases, worlds))}:
             return False
-        wp.launch(choose_due, dim=len(self._due), inputs=[slot, slots, phases, self._due], device=self._sim.device)
+        inputs = [slot, slots, phases, first, self._due]
+        wp.launch(choose_due, dim=worlds, inputs=inputs, device=self._sim.device)
         return True
 
 
