@@ -94,16 +94,22 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {kind.name: kind for kind in (
 
 @dataclass(frozen=True)
 class Every:
-    """Again and again, for all worlds at the same time."""
+    """Again and again, for all worlds at the same time or one group of them after the other."""
 
     seconds: float
-    """Time between two draws [s]; rounded to steps, and with ``hold`` to a multiple of that."""
+    """Time between two draws of a world [s]; rounded to steps, with ``hold`` to a multiple of that, with ``phases`` to
+    one of their number."""
     hold: float | None = None
     """How long a value stays before the nominal one returns [s]; None until the next draw."""
     probability: float = 1.0
     """That a world takes part in a draw, each for itself."""
+    phases: int = 1
+    """Groups of worlds that take turns, spread over ``seconds``; world i is in group i modulo ``phases``. Steps stop
+    as often."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.phases, bool) or not isinstance(self.phases, int) or self.phases < 1:
+            raise ValueError(f"phases is {self.phases!r}; it must be a whole number of at least 1.")
         _check_numbers(self, self.seconds, self.probability, *(() if self.hold is None else (self.hold,)))
         if not self.seconds > 0.0 or not 0.0 < self.probability <= 1.0:
             raise ValueError(f"{self} needs positive seconds and a probability in (0, 1].")

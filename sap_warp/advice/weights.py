@@ -16,6 +16,7 @@ import numpy as np
 from ..notes import Note, name_some
 from ..solver.initial_poses import body_poses, rotate
 from ..solver.layout import FLOATING_JOINTS
+from ..solver.mechanism import Mechanism
 from ..solver.options import expand_options
 from ..solver.topology import tree_joints
 
@@ -70,60 +71,14 @@ def _roles(model: newton.Model, bodies: np.ndarray) -> tuple[np.ndarray, np.ndar
 def link_weights(model: newton.Model, shapes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``body_inertia`` and ``diag_delassus`` [1/kg] of links of the first world at the origins of ``shapes``."""
     poses = body_poses(model, model.joint_q.numpy())
-    dofs = _Dofs(model, poses)
-    bodies, turns = dofs.bodies, poses[dofs.bodies, 3:]
+    mechanism = Mechanism(model, poses)
     mass, inertia = model.body_mass.numpy().astype(np.float64), model.body_inertia.numpy().astype(np.float64)
     com = model.body_com.numpy().astype(np.float64)
-    centre = poses[bodies, :3] + rotate(turns, com[bodies])
-    speed = dofs.velocities(np.arange(len(bodies)), centre)
-    turning = np.stack([rotate(turns * [-1.0, -1.0, -1.0, 1.0], np.tile(a, (len(bodies), 1))) for a in dofs.angular], 1)
-    energy = mass[bodies, None] * (speed**2).sum(2) + np.einsum("bei,bij,bej->be", turning, inertia[bodies], turning)
-    diagonal = dofs.armature + (dofs.above * energy).sum(0)
-
     owner = model.shape_body.numpy()[shapes]
     local = model.shape_transform.numpy()[shapes, :3].astype(np.float64)
-    column = dofs.velocities(np.searchsorted(bodies, owner), poses[owner, :3] + rotate(poses[owner, 3:], local))
-    W = np.einsum("sei,e,sej->sij", column, 1.0 / np.maximum(diagonal, 1e-12), column)
+    column = mechanism.velocities(owner, poses[owner, :3] + rotate(poses[owner, 3:], local))
+    W = np.einsum("sei,e,sej->sij", column, 1.0 / np.maximum(mechanism.diagonal, 1e-12), column)
     x = local - com[owner]
     form = (x**2).sum(1)[:, None, None] * np.eye(3) - x[:, :, None] * x[:, None, :]
     turn = np.einsum("sij,sji->s", form, np.linalg.pinv(inertia[owner], hermitian=True)) / 3.0
     return 1.0 / mass[owner] + turn, np.linalg.norm(W, axis=(1, 2)) / 3.0
-
-
-class _Dofs:
-    """Axes of the dofs of the first world, and which of them move which body."""
-
-    def __init__(self, model: newton.Model, poses: np.ndarray):
-        """Read them at ``poses`` of all bodies."""
-        tree = np.flatnonzero(tree_joints(model))
-        parent, child = model.joint_parent.numpy()[tree], model.joint_child.numpy()[tree]
-        here = model.body_world.numpy()[child] <= 0
-        tree, parent, child = tree[here], parent[here], child[here]
-        self.bodies = np.sort(child)
-        start = model.joint_qd_start.numpy()
-        counts = start[tree + 1] - start[tree]
-        owner = np.repeat(np.arange(len(tree)), counts)
-        dof = np.concatenate([np.zeros(0, np.int64), *(np.arange(start[j], start[j + 1]) for j in tree)])
-        self.armature = model.joint_armature.numpy()[dof].astype(np.float64)
-        on, below = parent[owner], child[owner]
-        held = (on >= 0)[:, None]
-        turn = np.where(held, poses[on, 3:], [0.0, 0.0, 0.0, 1.0])
-        frame = model.joint_X_p.numpy()[tree[owner]].astype(np.float64)
-        axis = rotate(turn, rotate(frame[:, 3:], model.joint_axis.numpy()[dof].astype(np.float64)))
-        anchor = np.where(held, poses[on, :3], 0.0) + rotate(turn, frame[:, :3])
-        floats = np.isin(model.joint_type.numpy()[tree[owner]], FLOATING_JOINTS)
-        self.origin = np.where(floats[:, None], poses[below, :3], anchor)
-        slides = (dof - start[tree[owner]] < model.joint_dof_dim.numpy()[tree[owner], 0])[:, None]
-        self.linear, self.angular = np.where(slides, axis, 0.0), np.where(slides, 0.0, axis)
-        above = {int(body): joint for joint, body in enumerate(child)}
-        self.above = np.zeros((len(self.bodies), len(dof)), bool)
-        for row, body in enumerate(self.bodies):
-            while int(body) in above:
-                joint = above[int(body)]
-                self.above[row, owner == joint] = True
-                body = parent[joint]
-
-    def velocities(self, rows: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Velocities of ``points`` of bodies for a unit of each dof, shape (points, dofs, 3)."""
-        velocity = self.linear + np.cross(self.angular, points[:, None] - self.origin)
-        return velocity * self.above[rows, :, None]

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     from ..explain import explain_contact, shape_names
     from ..scene.solver_options import PASSED_ON
-    from ..solver.options import expand_options
+    from ..solver.options import expand_options, override_options
 
     with asked_by_user():
         if arguments.preset is not None:
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         scene = load_source(source, device=device, num_worlds=1, confine=arguments.confine)
         chosen = {} if arguments.preset is None else {"contact_preset_variant": arguments.preset}
         given = {name: value for name, value in scene.solver_options.items() if name not in PASSED_ON}
-        options = expand_options(**{**given, **chosen})
+        options = expand_options(**override_options(given, chosen))
     model = scene.sap_model.newton_model
     if not shapes:
         print_table(f"Shapes of {scene.name}", ("", "label", "geometry", "body"), shape_names(model))

@@ -18,6 +18,8 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+RENDER_MODES = ("rgb_array",)
+
 
 class TaskVectorEnv(VectorEnv):
     """A task in many worlds.
@@ -25,6 +27,8 @@ class TaskVectorEnv(VectorEnv):
     Every array that is returned is new. With ``arrays="torch"`` they are tensors on the simulation's device, and
     ``final_obs`` is one tensor over all worlds, of which the rows in ``_final_obs`` count.
     """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES)}  # noqa: RUF012 - Gymnasium reads it of the class
 
     def __init__(
         self,
@@ -43,14 +47,18 @@ class TaskVectorEnv(VectorEnv):
             num_envs: Number of worlds.
             autoreset_mode: When worlds whose episode ended begin the next one: within the same step, with the next
                 step, or when ``reset(options={"reset_mask": mask})`` says so.
-            render_mode: None; pictures are made by the simulation, ``env.unwrapped.sim``.
+            render_mode: None, or ``"rgb_array"``: `render` then takes pictures, one of each world. They are those of
+                ``env.unwrapped.sim.render()`` with the camera of the task's films.
             quiet: Whether observations have no noise.
             **options: Of the task: ``device``, ``arrays``, ``threads``, ``weights``, ...
         """
-        if render_mode is not None:
-            raise ValueError(f"render_mode is {render_mode!r}; there is none. Use env.unwrapped.sim.")
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(
+                f"render_mode is {render_mode!r}; it is None or 'rgb_array'. To watch, use env.unwrapped.sim.view()."
+            )
+        self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
+        self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": list(RENDER_MODES)}
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         self.runner = self._make(task, num_envs, same_step, quiet, options)
         self.task = self.runner.task
@@ -96,8 +104,7 @@ class TaskVectorEnv(VectorEnv):
         if self.autoreset_mode is AutoresetMode.DISABLED and self._waiting.any():
             worlds = np.flatnonzero(self._waiting)[:8].tolist()
             raise RuntimeError(f"Episodes of worlds {worlds} are over; reset them: options={{'reset_mask': mask}}.")
-        result = self.runner.step(actions)
-        observation, reward, terminated, truncated, ended = result
+        observation, reward, terminated, truncated, ended = self.runner.step(actions)
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             return observation, reward, terminated, truncated, {} if ended is None else self._final(ended)
         if self._waiting.any():  # only in the mode NEXT_STEP
@@ -107,6 +114,13 @@ class TaskVectorEnv(VectorEnv):
         infos = {} if ended is None else self._episode_infos(ended)
         self._waiting = self.task.arrays.to_numpy(terminated | truncated).copy()
         return observation, reward, terminated, truncated, infos
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """A picture of each world, sRGB bytes of shape (height, width, 3); None without a render mode."""
+        if self.render_mode is None:
+            return None
+        chosen = {name: self.task.film[name] for name in ("camera", "width", "height") if name in self.task.film}
+        return tuple(self.sim.render(worlds=list(range(self.num_envs)), **chosen))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Stop the simulation's threads."""
@@ -140,11 +154,14 @@ class TaskVectorEnv(VectorEnv):
 class TaskEnv(gymnasium.Env):
     """A task in one world; for checks and for programs that know no other kind. Many worlds are far faster."""
 
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES)}  # noqa: RUF012 - as above
+
     def __init__(self, task: Any, *, render_mode: str | None = None, **options: Any):
         """See `TaskVectorEnv`."""
         mode = AutoresetMode.DISABLED
         self.many = TaskVectorEnv(task, 1, autoreset_mode=mode, render_mode=render_mode, **options)
-        self.metadata = {"render_modes": [], "render_fps": self.many.metadata["render_fps"]}
+        self.metadata = self.metadata | {"render_fps": self.many.metadata["render_fps"]}
+        self.render_mode = render_mode
         self.observation_space = self.many.single_observation_space
         self.action_space = self.many.single_action_space
 
@@ -164,6 +181,11 @@ class TaskEnv(gymnasium.Env):
         observation, reward, terminated, truncated, infos = self.many.step(action[None])
         terms = {name: float(values[0]) for name, values in infos.get("terms", {}).items() if name[0] != "_"}
         return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), terms
+
+    def render(self) -> np.ndarray | None:
+        """A picture, sRGB bytes of shape (height, width, 3); None without a render mode."""
+        pictures = self.many.render()
+        return None if pictures is None else pictures[0]
 
     def close(self) -> None:
         """Stop the simulation's threads."""

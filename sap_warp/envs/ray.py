@@ -58,6 +58,8 @@ class RayVectorEnv(TaskVectorEnv):
             raise ValueError(f"workers is {workers!r}; it must be from 1 to the number of worlds, {num_envs}.")
         if checkpoint_every < 1:
             raise ValueError(f"checkpoint_every is {checkpoint_every!r}; it must be a number of steps from 1.")
+        if options.get("render_mode") is not None:
+            raise ValueError("render_mode is for environments in this process: the worlds are in the workers.")
         self._cluster = {
             "workers": workers,
             "address": address,

@@ -15,6 +15,7 @@ from .terms import Term
 
 START, ADVANCE, NOISE = 1, 2, 3
 """Streams of random numbers of a world."""
+FAILED = int(FAILED_FROM)
 BOUND = 1.0
 """Actions are clipped to between minus this and this."""
 
@@ -122,6 +123,7 @@ class Runner:
         self._names = [*task.weights, *task.terms["metric"]]
         factors = np.array([weight * task.control_dt for weight in task.weights.values()], np.float32)
         self._weights, self._factors, self._paid = factors.tolist(), factors[:, None], len(factors)
+        self._value_rows = list(zip(self._values, self._value_methods, strict=True))
         self._skipped = make(worlds, dtype="int64")  # steps that were not taken, but set
         self._spare = 0  # control steps for which no world runs out of time, at least
         self._action_shape = worlds, task.action_size
@@ -195,7 +197,7 @@ class Runner:
         terminated = task.terminated = self._find_terminated()
         self._spare -= 1
         if self._spare > 0:
-            truncated, done = terminated & False, terminated
+            truncated, done = self.arrays.zeros(self.num_worlds, dtype="bool"), terminated
         else:
             truncated = (task.steps >= task.step_limit) & ~terminated
             done = terminated | truncated
@@ -203,7 +205,7 @@ class Runner:
         reward = self._find_rewards()
         observation = self._observe()
         ended = None
-        if done.any():
+        if self.arrays.any(done):
             ended = self._end(done, observation)
             if self.autoreset:
                 self._begin(self.arrays.to_numpy(ended.worlds), done)
@@ -217,23 +219,22 @@ class Runner:
         task = self.task
         actions = self.arrays.as_actions(given)
         check_actions(actions, self._action_shape, numbers=not self._on_gpu)  # there nobody waits; the world diverges
-        task.previous_action, task.action = task.action, actions.clip(-BOUND, BOUND)
+        task.previous_action, task.action = task.action, self.arrays.clip(actions, BOUND)
         task.apply(task.action)
 
     def _find_terminated(self) -> Any:
         """Worlds at an end, and those that could not take a step."""
         status = self._status[0] if len(self._status) == 1 else self.task.xp.concatenate(self._status)
-        terminated = status >= int(FAILED_FROM)
+        terminated = status >= FAILED
         for method in self._methods["termination"]:
             terminated |= method()
         return terminated
 
     def _find_rewards(self) -> Any:
-        values = self._values
-        for row, method in enumerate(self._value_methods):
-            values[row] = method()
-        self._sums += values
-        paid = [weight * row for weight, row in zip(self._weights, values, strict=False)]
+        for row, method in self._value_rows:
+            row[:] = method()
+        self._sums += self._values
+        paid = [weight * row for weight, row in zip(self._weights, self._values, strict=False)]
         return _add_rows(self.arrays.zeros(self.num_worlds), paid)
 
     def _end(self, done: Any, observation: Any) -> Ended:
@@ -298,9 +299,12 @@ class Runner:
         draw = self._draw(NOISE) if self._noisy else None
         for method, term, places in self._parts:
             values = method()
-            for columns, value in zip(places, values if isinstance(values, tuple) else (values,), strict=True):
-                if term.noise and draw is not None:
+            if type(values) is not tuple:
+                values = (values,)
+            scaled, noise = term.scale != 1.0, 0.0 if draw is None else term.noise
+            for columns, value in zip(places, values, strict=True):
+                if noise and draw is not None:
                     size = None if isinstance(columns, int) else columns.stop - columns.start
-                    value = value + draw.uniform(-term.noise, term.noise, size)
-                result[:, columns] = value if term.scale == 1.0 else value * term.scale
+                    value = value + draw.uniform(-noise, noise, size)
+                result[:, columns] = value * term.scale if scaled else value
         return result

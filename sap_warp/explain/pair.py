@@ -19,6 +19,7 @@ import numpy as np
 from ..conventions.rotations import rotation_matrix
 from ..model import TAU_ATTRIBUTE, TAU_NAMESPACE, TAU_UNSET, SapModel
 from ..solver.contact_rows import IMMOBILE_WEIGHT
+from ..solver.mechanism import Mechanism
 from ..solver.options import SapOptions
 from ..solver.terms.contact import WEIGHT_FLOOR
 from ..solver.topology import carriers
@@ -52,7 +53,8 @@ def explain_contact(
         shape_a: Index or name, see `find_shape`.
         shape_b: Likewise; of equal names in several worlds the one that ``shape_a`` can meet is taken.
         dt: Time step [s].
-        options: `SapOptions`, or a solver whose options are meant; None is the preset ``approx32``.
+        options: `SapOptions`, or a solver whose options are meant, and whose friction of the ground if worlds have
+            their own (``sim.ground_mu``); None is the preset ``approx32``.
         source: Name of the scene or file for the title.
         provenance: Where values were set, for what the loader knows and Newton does not.
         contacts: Contacts that share the load; None takes what the geometries suggest.
@@ -71,7 +73,8 @@ def explain_contact(
     b = find_shape(model, shape_b, beside=a)
     if a == b:
         raise ShapeLookupError(f"{shape_a!r} and {shape_b!r} are the same shape: {shape_name(model, a)}.")
-    return _Pair(model, (a, b), float(dt), chosen, provenance or {}).explain(source, contacts)
+    rows = getattr(options, "contact_jacobian", None)
+    return _Pair(model, (a, b), float(dt), chosen, provenance or {}, rows).explain(source, contacts)
 
 
 def _check_numbers(dt: Any, contacts: Any) -> None:
@@ -85,7 +88,15 @@ def _check_numbers(dt: Any, contacts: Any) -> None:
 class _Pair:
     """Reads the model's arrays once, on the host."""
 
-    def __init__(self, model: Any, shapes: tuple[int, int], dt: float, options: SapOptions, provenance: Provenance):
+    def __init__(
+        self,
+        model: Any,
+        shapes: tuple[int, int],
+        dt: float,
+        options: SapOptions,
+        provenance: Provenance,
+        contact_rows: Any = None,
+    ):
         self.model, self.shapes, self.dt, self.options, self.provenance = model, shapes, dt, options, provenance
         self.bodies = tuple(int(body) for body in model.shape_body.numpy()[list(shapes)])
         self.worlds = tuple(int(world) for world in model.shape_world.numpy()[list(shapes)])
@@ -99,6 +110,7 @@ class _Pair:
         self.moves = tuple(self._moves(body) for body in self.bodies)
         self.relative = any(self.moves) and self.bodies[0] != self.bodies[1]
         self.gravity = model.gravity.numpy().astype(np.float64)[max(*self.worlds, 0)]  # as the solver reads it
+        self.ground_mu = {} if contact_rows is None else contact_rows.ground_friction(max(*self.worlds, 0))
         self.assumptions: list[str] = []
         self.notes: list[str] = []
 
@@ -175,6 +187,9 @@ class _Pair:
             known = name in default and stored[name] == stored[name].dtype.type(default[name])
             told = self.provenance.get((shape, name))
             values[name] = Value(held, held, told or (FROM_MODEL_DEFAULT if known else FROM_MODEL))
+        if shape in self.ground_mu:
+            mu = self.ground_mu[shape]
+            values["mu"] = Value(mu, mu, f"ground_mu of world {max(*self.worlds, 0)}")
         return values
 
     def _side(self, i: int, values: dict[str, Value], arm: tuple[float, float] | None) -> ShapeExplanation:
@@ -307,14 +322,12 @@ class _Pair:
     def _weights(
         self, directions: list[np.ndarray], margins: list[float]
     ) -> tuple[list[tuple[float, float] | None], float | None, str]:
-        """Lever arm and share in w of each side that moves, w, and the mode it was estimated for."""
+        """Lever arm and share in w of each side that moves, w, and its mode."""
         mode = self.options.contact_weight_mode
         if not self.relative:
             return [None, None], None, mode
-        bodies = [body for body, moves in zip(self.bodies, self.moves, strict=True) if moves]
-        if mode != "body_inertia" and not all(self._is_free(body) for body in bodies):
-            self.notes.append(f"w is estimated as body_inertia: {mode} needs the mass matrix of the whole mechanism")
-            mode = "body_inertia"
+        if mode != "body_inertia":
+            return (*self._mechanism_weights(directions, margins, mode), mode)
         arms: list[tuple[float, float] | None] = []
         W = np.zeros((3, 3))
         for i in range(2):
@@ -330,7 +343,7 @@ class _Pair:
                 continue
             R, com = _rotation(self.body_q[body, 3:]), self.model.body_com.numpy()[body].astype(np.float64)
             x = R.T @ (point - self.body_q[body, :3]) - com
-            own = self._mobility(body, x, R, mode)
+            own = self._mobility(body, x)
             W += own
             arms.append((float(np.linalg.norm(x)), _size(own, mode)))
         w = _size(W, mode)
@@ -353,19 +366,32 @@ class _Pair:
         self.notes.append(f"nothing that has mass carries the link {label!r}: the solver takes w from the mass matrix")
         return np.eye(3) / mass if mass > 0.0 else np.zeros((3, 3))
 
-    def _is_free(self, body: int) -> bool:
-        joint, tree = self._tree(body)
-        return len(tree) == 1 and int(self.model.joint_type.numpy()[joint]) == int(_JOINT.FREE)
+    def _mechanism_weights(
+        self, directions: list[np.ndarray], margins: list[float], mode: str
+    ) -> tuple[list[tuple[float, float] | None], float]:
+        """The same for the modes that know the joints: J A^-1 J^T of the mechanism in its initial pose."""
+        mechanism = Mechanism(self.model, self.body_q, max(*self.worlds, 0), self.dt)
+        exact = mode == "delassus"
+        arms: list[tuple[float, float] | None] = [None, None]
+        relative: Any = 0.0
+        for i in range(2):
+            if self.moves[i]:
+                point, body = self._touching_point(i, directions[i], margins[i]), self.bodies[i]
+                columns = mechanism.velocities(np.array([body]), point[None])[0]
+                relative = relative + (columns if i else -columns)
+                com = self.model.body_com.numpy()[body].astype(np.float64)
+                centre = self.body_q[body, :3] + _rotation(self.body_q[body, 3:]) @ com
+                own = _size(mechanism.mobility(columns, exact), mode)
+                arms[i] = float(np.linalg.norm(point - centre)), own
+        w = _size(mechanism.mobility(relative, exact), mode)
+        if w < IMMOBILE_WEIGHT:
+            self.notes.append("the bodies cannot move relative to each other here")
+        return arms, max(w, WEIGHT_FLOOR)
 
-    def _mobility(self, body: int, x: np.ndarray, R: np.ndarray, mode: str) -> np.ndarray:
-        """Velocity per impulse at the point x from the centre of mass, body axes; diag_delassus in world axes."""
+    def _mobility(self, body: int, x: np.ndarray) -> np.ndarray:
+        """Velocity per impulse at the point x from the centre of mass, body axes."""
         mass = float(self.model.body_mass.numpy()[body])
         inertia = self.model.body_inertia.numpy()[body].astype(np.float64)
-        if mode == "diag_delassus":  # A about the body's origin, world axes
-            com = R @ self.model.body_com.numpy()[body].astype(np.float64)
-            about_origin = R @ inertia @ R.T + mass * (com @ com * np.eye(3) - np.outer(com, com))
-            arm = _cross(R @ x + com)
-            return np.eye(3) / mass + arm @ np.diag(1.0 / np.diag(about_origin)) @ arm.T
         inverse = np.linalg.inv(inertia) if np.linalg.det(inertia) != 0.0 else np.zeros((3, 3))
         arm = _cross(x)
         return np.eye(3) / mass + arm @ inverse @ arm.T

@@ -1,4 +1,4 @@
-"""Control sequences: drive targets sampled over time, played back with zero-order hold in every world.
+"""Control sequences: drive targets and inputs of actuators over time, played back with zero-order hold in every world.
 
 A JSON file holds an object, an NPZ file arrays of the same names:
 
@@ -7,14 +7,16 @@ A JSON file holds an object, an NPZ file arrays of the same names:
     joint_target_pos   samples, one row for each instant [m or rad], in the order of joint_labels
     joint_target_vel   optional, of the same shape [m/s or rad/s]
     joint_q, joint_qd  optional initial values, in the order of joint_labels
+    actuator_labels    one label of a MuJoCo actuator for each column of ctrl
+    ctrl               its samples, in the actuators' units, as many as there are of joint_target_pos
 
-Joints named here have one degree of freedom.
+Joints named here have one degree of freedom, and actuators read ctrl. Either of both kinds may be left out.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import numpy as np
 import warp as wp
 
 from ..model import SapControl, SapModel, check_time_step
+from ..solver.motors import direct_actuators
 from .bounds import COORDINATE, DURATION, SPEED
 from .document import SceneDocument
 from .errors import Complaint
@@ -31,7 +34,8 @@ from .source_file import resolve_source
 
 MAX_SAMPLES = 50_000_000
 """Most numbers in a sequence."""
-_KEYS = ("dt", "joint_labels", "joint_target_pos", "joint_target_vel", "joint_q", "joint_qd")
+_JOINT_KEYS = ("joint_labels", "joint_target_pos", "joint_target_vel", "joint_q", "joint_qd")
+_KEYS = ("dt", *_JOINT_KEYS, "actuator_labels", "ctrl")
 
 
 @wp.kernel(enable_backward=False)
@@ -77,11 +81,15 @@ class ControlSequence:
     """Time since the start [s], one number on the device."""
     start: dict[str, np.ndarray]
     """Initial joint_q and joint_qd by column, where the file gives them."""
+    actuator_labels: list[str] = field(default_factory=list)
+    """Actuator of every column of ``ctrl``."""
+    ctrl: wp.array | None = None
+    """Where the inputs of actuators go: those of the model."""
 
     @property
     def duration(self) -> float:
         """Time that the samples cover [s]."""
-        return self.dt * self.samples["joint_target_pos"].shape[0]
+        return self.dt * next(iter(self.samples.values())).shape[0]
 
     def apply(self, control: SapControl, dt: float) -> None:
         """Set the targets for the step that begins now, and move the clock by ``dt`` [s]; can be captured."""
@@ -112,15 +120,16 @@ class ControlSequence:
         self._hold(SapControl(joint_target_pos=model.joint_target_q, joint_target_vel=model.joint_target_qd))
 
     def _hold(self, control: SapControl) -> None:
-        if any(getattr(control, name, None) is None for name in self.samples):
-            raise TypeError(f"control is {control!r}; it must be a SapControl with {' and '.join(self.samples)}.")
+        targets = [name for name in self.samples if name != "ctrl"]
+        if any(getattr(control, name, None) is None for name in targets):
+            raise TypeError(f"control is {control!r}; it must be a SapControl with {' and '.join(targets)}.")
         for name, samples in self.samples.items():
             entries = self.entries[name]
             wp.launch(
                 hold_targets,
                 dim=entries.shape,
                 inputs=[self.time, samples, entries, self.dt, int(self.loop)],
-                outputs=[getattr(control, name)],
+                outputs=[self.ctrl if name == "ctrl" else getattr(control, name)],
                 device=self.time.device,
             )
 
@@ -134,27 +143,32 @@ def read_control(control: Control, document: SceneDocument, model: SapModel) -> 
     for name in data:
         if name not in _KEYS:
             raise Complaint(f"{file.name}: unknown entry {name!r}; " + tell_nearest(name, _KEYS, "entries"))
-    labels = _read_labels(file, data)
+    labels, actuators, samples, start, entries = [], [], {}, {}, {}
+    if any(name in data for name in _JOINT_KEYS) or "ctrl" not in data:
+        labels = _read_labels(file, data, "joint")
+        samples = {name: _read_numbers(file, data, name, 2, len(labels)) for name in _JOINT_KEYS[1:3] if name in data}
+        if "joint_target_pos" not in samples:
+            raise Complaint(f"{file.name}: joint_target_pos is missing")
+        start = {name: _read_numbers(file, data, name, 1, len(labels)) for name in _JOINT_KEYS[3:] if name in data}
+        entries["joint_target_pos"], entries["joint_target_vel"] = _find_entries(model, labels, file)
+    if "ctrl" in data or "actuator_labels" in data:
+        actuators = _read_labels(file, data, "actuator")
+        samples["ctrl"] = _read_numbers(file, data, "ctrl", 2, len(actuators))
+        entries["ctrl"] = _find_actuators(model, actuators, file)
     dt = _read_dt(file, data)
-    samples = {name: _read_numbers(file, data, name, 2, len(labels)) for name in _KEYS[2:4] if name in data}
-    if "joint_target_pos" not in samples:
-        raise Complaint(f"{file.name}: joint_target_pos is missing")
     if len({len(rows) for rows in samples.values()}) > 1:
-        raise Complaint(f"{file.name}: joint_target_pos and joint_target_vel have different numbers of samples")
-    start = {name: _read_numbers(file, data, name, 1, len(labels)) for name in _KEYS[4:] if name in data}
-    coordinates, dofs = _find_entries(model, labels, file)
+        raise Complaint(f"{file.name}: {' and '.join(samples)} have different numbers of samples")
     device = model.device
     return ControlSequence(
         dt=dt,
         loop=control.loop,
         joint_labels=labels,
         samples={name: wp.array(rows, dtype=wp.float32, device=device) for name, rows in samples.items()},
-        entries={
-            "joint_target_pos": wp.array(coordinates, dtype=wp.int32, device=device),
-            "joint_target_vel": wp.array(dofs, dtype=wp.int32, device=device),
-        },
+        entries={name: wp.array(places, dtype=wp.int32, device=device) for name, places in entries.items()},
         time=wp.zeros(1, dtype=wp.float64, device=device),
         start=start,
+        actuator_labels=actuators,
+        ctrl=model.mujoco.ctrl if actuators else None,
     )
 
 
@@ -177,13 +191,13 @@ def _read_npz(file: Path) -> dict[str, Any]:
         raise Complaint(f"{file.name}: not a readable NPZ file: {error}") from None
 
 
-def _read_labels(file: Path, data: dict[str, Any]) -> list[str]:
-    labels = data.get("joint_labels")
+def _read_labels(file: Path, data: dict[str, Any], kind: str) -> list[str]:
+    labels = data.get(f"{kind}_labels")
     labels = labels.tolist() if isinstance(labels, np.ndarray) else labels
     if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
-        raise Complaint(f"{file.name}: joint_labels must be a list of joint labels")
+        raise Complaint(f"{file.name}: {kind}_labels must be a list of {kind} labels")
     if len(set(labels)) < len(labels):
-        raise Complaint(f"{file.name}: joint_labels names a joint twice")
+        raise Complaint(f"{file.name}: {kind}_labels names {'an' if kind == 'actuator' else 'a'} {kind} twice")
     return labels
 
 
@@ -204,9 +218,12 @@ def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, 
         values = np.empty(0)
     if values.ndim != dimensions or values.shape[-1] != columns or values.size == 0:
         what = f"rows of {columns} numbers" if dimensions == 2 else f"{columns} numbers"
-        raise Complaint(f"{file.name}: {name} has shape {values.shape}; expected {what}, one for each joint label")
+        of = "actuator" if name == "ctrl" else "joint"
+        raise Complaint(f"{file.name}: {name} has shape {values.shape}; expected {what}, one for each {of} label")
     if values.size > MAX_SAMPLES or not np.isfinite(values).all():
         raise Complaint(f"{file.name}: {name} has too many numbers, or some that are not finite")
+    if name == "ctrl":  # in units of its own, which the actuator's range bounds
+        return values
     quantity = SPEED if name in ("joint_target_vel", "joint_qd") else COORDINATE
     largest = values.flat[np.abs(values).argmax()]
     if abs(largest) > quantity.largest:
@@ -222,17 +239,39 @@ def _find_entries(model: SapModel, labels: list[str], file: Path) -> tuple[np.nd
     first = model.joint_world_start.numpy()[: max(model.world_count, 1)]
     q_start, qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
     place = _index_labels(model.joint_label[: int(model.joint_world_start.numpy()[1])])
-    columns = []
-    for label in labels:
-        hits = place.get(label, [])
-        if len(hits) != 1:
-            reason = f"stands for {len(hits)} joints" if hits else "is unknown; " + tell_nearest(label, place, "joints")
-            raise Complaint(f"{file.name}: joint {label!r} {reason}")
-        if qd_start[hits[0] + 1] - qd_start[hits[0]] != 1:
+    columns = [_find_one(label, place, "joint", file) for label in labels]
+    for label, column in zip(labels, columns, strict=True):
+        if qd_start[column + 1] - qd_start[column] != 1:
             raise Complaint(f"{file.name}: joint {label!r} has more or less than one degree of freedom")
-        columns.append(hits[0])
     joints = first[:, None] + np.array(columns)
     return q_start[joints], qd_start[joints]
+
+
+def _find_actuators(model: SapModel, labels: list[str], file: Path) -> np.ndarray:
+    """Entry of ctrl of every column in every world, shape [worlds, columns]."""
+    reads = direct_actuators(model.newton_model)
+    if not len(reads):
+        raise Complaint(f"{file.name}: ctrl is given, but no actuator of the scene reads it")
+    worlds = np.maximum(model.mujoco.actuator_world.numpy(), 0)
+    first = np.searchsorted(worlds, np.arange(max(model.world_count, 1)))
+    place = _index_labels(list(model.mujoco.actuator_label)[: int(np.searchsorted(worlds, 1))])
+    columns = [_find_one(label, place, "actuator", file) for label in labels]
+    for label, column in zip(labels, columns, strict=True):
+        if column not in reads:
+            raise Complaint(
+                f"{file.name}: actuator {label!r} follows joint targets; give joint_target_pos of its joint, or set "
+                "ctrl_direct of the asset"
+            )
+    return first[:, None] + np.array(columns)
+
+
+def _find_one(label: str, place: dict[str, list[int]], kind: str, file: Path) -> int:
+    """What one label stands for, within the first world."""
+    hits = place.get(label, [])
+    if len(hits) != 1:
+        reason = f"stands for {len(hits)} {kind}s" if hits else "is unknown; " + tell_nearest(label, place, f"{kind}s")
+        raise Complaint(f"{file.name}: {kind} {label!r} {reason}")
+    return hits[0]
 
 
 def _index_labels(labels: list[str]) -> dict[str, list[int]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..advice.joints import driven_dofs
 from ..collision.paths import choose_path
+from .control import ControlSequence
 from .loader import SapLoadedScene
 
 
@@ -52,7 +53,7 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
         ("solver", ", ".join(f"{name}={value}" for name, value in scene.solver_options.items())),
         (
             "control sequence",
-            "none" if sequence is None else f"{sequence.duration:g} s for {len(sequence.joint_labels)} joints",
+            "none" if sequence is None else _show_sequence(sequence),
         ),
     ]
     return rows
@@ -60,3 +61,8 @@ def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
 
 def _count(names: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in names.most_common()) or "none"
+
+
+def _show_sequence(sequence: ControlSequence) -> str:
+    counts = {"joints": len(sequence.joint_labels), "actuators": len(sequence.actuator_labels)}
+    return f"{sequence.duration:g} s for " + " and ".join(f"{n} {what}" for what, n in counts.items() if n)

@@ -13,7 +13,7 @@ from typing import Any
 import warp as wp
 
 from ..solver.newton import cost_types, make_solve_kernel, solve_types
-from ..solver.options import expand_options
+from ..solver.options import expand_options, override_options
 
 _ahead: dict[Any, tuple[ThreadPoolExecutor, Future[None]]] = {}
 """The module that is being compiled ahead, if there is one, and the threads for it."""
@@ -34,7 +34,7 @@ def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver
     if not wp.get_device(device).is_cpu or (os.cpu_count() or 1) == 1 or _ahead:
         return
     with suppress(ValueError, TypeError):
-        options = {n: v for n, v in {**scene_options, **solver_options}.items() if n not in _NOT_COMPILED}
+        options = {n: v for n, v in override_options(scene_options, solver_options).items() if n not in _NOT_COMPILED}
         block_dim = options.pop("block_dim", 1)
         expanded = expand_options(**options)
         module = make_solve_kernel(*solve_types(expanded), cost_types(expanded), False).module

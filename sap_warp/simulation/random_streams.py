@@ -115,10 +115,19 @@ def count_draws(mask: wp.array[wp.bool], rows: wp.array[wp.int32], draws: wp.arr
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def choose_worlds(stream: Stream, row: int, draws: wp.array2d[wp.int32], mask: wp.array[wp.bool]) -> None:
-    """Which worlds take part in the present draw."""
+def choose_due(slot: int, slots: int, phases: int, first_world: int, due: wp.array[wp.bool]) -> None:
+    """Which worlds have their turn: they are dealt to ``phases`` groups, spread over the slots of a period."""
     world = wp.tid()
-    mask[world] = takes_part(stream, world, draws[row, world])
+    due[world] = (((first_world + world) % phases) * slots) // phases == slot
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def choose_worlds(
+    stream: Stream, row: int, draws: wp.array2d[wp.int32], due: wp.array[wp.bool], mask: wp.array[wp.bool]
+) -> None:
+    """Which of the worlds that have their turn take part in the present draw."""
+    world = wp.tid()
+    mask[world] = due[world] and takes_part(stream, world, draws[row, world])
 
 
 @wp.kernel(module="unique", enable_backward=False)

@@ -17,7 +17,7 @@ from ..kernels.cache import with_kernels
 from ..kernels.capture import capturing, launches, preparing
 from ..model import check_count
 from ..randomization import Every, Randomize, from_description, to_description
-from .random_streams import choose_worlds, count_draws
+from .random_streams import choose_due, choose_worlds, count_draws
 from .random_terms import Term
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Randomizer:
         self._start = _Batch(self, rows["start"] + rows["reset"])
         self._reset = _Batch(self, rows["reset"])
         self._mask = wp.ones(sim.world_count, dtype=wp.bool, device=device)
+        self._due = wp.ones(sim.world_count, dtype=wp.bool, device=device)
         self._everybody = wp.ones(sim.world_count, dtype=wp.bool, device=device)
         self._intervals = [(i, _Batch(self, [i])) for i, term in enumerate(terms) if isinstance(term.when, Every)]
         self._remove: list[Callable[[], None]] = []
@@ -98,12 +99,15 @@ class Randomizer:
         self.close()
         for i, batch in self._intervals:
             when: Any = self.given[i].when
-            hold = 0 if when.hold is None else max(1, round(when.hold / self._sim.dt))
             period = max(1, round(when.seconds / self._sim.dt))
-            if hold:
-                period = max(2, round(period / hold)) * hold
-            call = partial(self._at_interval, i, batch, period, hold)
-            self._remove.append(self._sim._schedule.add(call, hold or period))
+            if when.hold is None:
+                slots = min(when.phases, period)
+                length = round(period / slots)
+            else:
+                length = max(1, round(when.hold / self._sim.dt))
+                slots = max(2, round(period / length))
+            call = partial(self._at_interval, i, batch, length, slots)
+            self._remove.append(self._sim._schedule.add(call, length))
 
     def close(self) -> None:
         """Stop no steps any more."""
@@ -112,17 +116,28 @@ class Randomizer:
         self._remove = []
 
     @launches
-    def _at_interval(self, row: int, batch: _Batch, period: int, hold: int, sim: SimulationCore) -> None:
-        term, phase = self.terms[row], sim.step_count % period
-        if phase == 0:
-            inputs = [term.stream, row, self.draws, self._mask]
-            batch.count(self._everybody)
+    def _at_interval(self, row: int, batch: _Batch, length: int, slots: int, sim: SimulationCore) -> None:
+        """A period has ``slots`` of ``length`` steps: one begins, in which some groups of worlds draw."""
+        term, when, slot = self.terms[row], self.given[row].when, sim.step_count // length % slots
+        assert isinstance(when, Every)
+        if when.hold is not None and self._choose_due((slot - 1) % slots, slots, when.phases):
+            term.restore(self._due)
+            batch.follow(self._due)
+        if self._choose_due(slot, slots, when.phases):
+            inputs = [term.stream, row, self.draws, self._due, self._mask]
+            batch.count(self._due)
             wp.launch(choose_worlds, dim=sim.world_count, inputs=inputs, device=sim.device)
             batch.launch(self._mask, counted=True)
-        elif phase == hold:
-            term.restore(self._everybody)
-            batch.follow(self._everybody)
         sim._mirrors.refresh()
+
+    def _choose_due(self, slot: int, slots: int, phases: int) -> bool:
+        """Mark the worlds whose turn comes with a slot; returns whether there can be any."""
+        first, worlds = self.first_world, len(self._due)
+        if slot not in {(first + world) % phases * slots // phases for world in range(min(phases, worlds))}:
+            return False
+        inputs = [slot, slots, phases, first, self._due]
+        wp.launch(choose_due, dim=worlds, inputs=inputs, device=self._sim.device)
+        return True
 
 
 class _Batch:

@@ -32,9 +32,11 @@ from ..model import (
     check_state,
     transforms_to_fp64,
 )
-from ..notes import Note
+from ..notes import Note, name_some
 from ..solver import SolverSAP
 from ..solver.initial_poses import place_unplaced
+from ..solver.support import UnsupportedModelError
+from ..solver.topology import shared_trees
 from .compile import compile_beside
 from .run import Run
 from .split import ThreadsError, WorldShare
@@ -168,7 +170,14 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
 
     Raises:
         ThreadsError: There are more threads than worlds.
+        UnsupportedModelError: Moving bodies belong to all worlds, so that no world is complete without them.
     """
+    shared = np.flatnonzero(shared_trees(model))
+    if len(shared):
+        raise UnsupportedModelError(
+            "Simulation gives every world its own bodies and cannot hold moving bodies of all worlds (world -1): "
+            f"{name_some(model.body_label, shared)}. Step the model with SolverSAP itself, or put them into each world."
+        )
     worlds = int(model.world_count) if (model.body_world.numpy() >= 0).all() else 1
     if threads > worlds:
         raise ThreadsError(f"threads is {threads}, but there are only {worlds} worlds to share out.")

@@ -20,6 +20,7 @@ from ..notes import show_notes
 from ..randomization import Randomize
 from ..scene_files import find_scene_file
 from ..solver.keywords import SimulationOptions
+from ..solver.options import override_options
 from .checkpoint import SimulationState, get_state, scene_origin, set_state
 from .compile import compile_ahead
 from .core import SimulationCore
@@ -139,9 +140,11 @@ class Simulation(SimulationCore):
 
         if not isinstance(loaded, SapLoadedScene):
             raise TypeError(f"loaded is a {type(loaded).__name__}; expected what load_sap_scene returns.")
+        name = "contact_preset_variant"
+        preset = {name: options[name]} if name in options else {}
         own: dict[str, Any] = {
             "max_rigid_contact": loaded.max_rigid_contact,
-            **(loaded.solver_options or {}),
+            **override_options(loaded.solver_options or {}, preset),
             "state": loaded.sap_state,
             "control": loaded.sap_control,
             "control_sequence": loaded.control_sequence,

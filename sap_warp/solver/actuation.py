@@ -1,7 +1,7 @@
 """Actuators that are rows of their own: their parameters on the device, and their activations.
 
-Parameters are packed at construction and by `notify_model_changed`. Activations belong to the solver, not to a state:
-a step advances them, a reset of a world sets them back.
+Parameters are packed at construction and by `notify_model_changed`; effort limits of joints are read in every step.
+Activations belong to the solver, not to a state: a step advances them, a reset of a world sets them back.
 """
 
 from __future__ import annotations
@@ -66,16 +66,15 @@ class SapActuation:
         self._parameters.assign(wp.array(packed, dtype=Actuator, device=model.device))
 
     def _limit_by_joints(self, mine: np.ndarray, read: Any) -> None:
-        """Force ranges within what joints and tendons allow; gears lead from one to the other."""
+        """Force ranges within what tendons allow, and joints whose limits hold; gears lead from one to the other."""
         model = self._model
+        mine["limit_dof"] = -1
         target, _ = actuator_places(model, self.chosen)
         joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
         gear = np.abs(read("gear")[:, 0].astype(float))
         for i in np.flatnonzero((read("trntype") <= 1) & (target >= 0) & (gear > 0.0)):
             if model.joint_type.numpy()[joint_of_dof[target[i]]] in SCALAR_JOINTS:
-                limit = float(model.joint_effort_limit.numpy()[target[i]]) / gear[i]
-                mine["force_low"][i] = max(mine["force_low"][i], -limit)
-                mine["force_high"][i] = min(mine["force_high"][i], limit)
+                mine["limit_dof"][i], mine["gear"][i] = target[i], gear[i]
         if not tendon_count(model):
             return
         allowed = model.mujoco.tendon_actuator_force_range.numpy().astype(float)
@@ -120,7 +119,8 @@ class SapActuation:
             ctrl = self._no_ctrl
         elif ctrl is None:
             ctrl = self._model.mujoco.ctrl
-        return self._arrays.get({"parameters": self._parameters, "ctrl": ctrl, "act": self.act}, ActuatorArrays)
+        found = {"parameters": self._parameters, "ctrl": ctrl, "act": self.act}
+        return self._arrays.get(found | {"effort_limit": self._model.joint_effort_limit}, ActuatorArrays)
 
     def reset(self, world_mask: wp.array | None) -> None:
         """Set the activations of the worlds of a mask, or of all, back to their initial values."""

@@ -44,6 +44,8 @@ class Actuator:
     force_high: wp.float64
     act_low: wp.float64
     act_high: wp.float64
+    limit_dof: int  # dof of the joint whose effort limit holds, in every step, -1 for none
+    gear: wp.float64  # from the force to the effort of that dof
     length_low: wp.float64  # MUSCLE: range of the length
     length_high: wp.float64
     act0: wp.float64  # activation after a reset
@@ -59,6 +61,7 @@ class ActuatorArrays:
     parameters: wp.array(dtype=Actuator)
     ctrl: wp.array(dtype=wp.float32)
     act: wp.array(dtype=wp.float64)
+    effort_limit: wp.array(dtype=wp.float32)  # of joints, by Newton's dof [N or N m]
 
 
 @wp.struct
@@ -214,6 +217,10 @@ def make_actuator_force() -> Any:
         out.g = h * wp.max(kp, F(0.0)) + wp.max(kd, F(0.0))
         out.low = a.force_low
         out.high = a.force_high
+        if a.limit_dof >= 0:
+            limit = F(arrays.effort_limit[a.limit_dof]) / a.gear
+            out.low = wp.max(out.low, -limit)
+            out.high = wp.min(out.high, limit)
         return out
 
     return actuator_force

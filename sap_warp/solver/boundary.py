@@ -95,18 +95,14 @@ def make_orders(state: Types) -> SimpleNamespace:
         store3(c.v, iv + 3, v)
 
     @wp.func
-    def convert_force(
-        p: wp.ref[JointParameters], joint: int, c: wp.ref[Coordinates], body_q: wp.array(dtype=state.transform)
-    ) -> int:
-        """Public force of one floating joint to sap order, in place; FORCED if there is any."""
+    def convert_force(p: wp.ref[JointParameters], joint: int, c: wp.ref[Coordinates], r_WP: wp.quatd) -> int:
+        """Public force of one floating joint to sap order, in place; FORCED if there is any. r_WP turns its parent."""
         iv = p.joint_qd_start[joint]
         public_f = load3(c.f, iv)
         public_m = load3(c.f, iv + 3)
         if wp.length_sq(public_f) + wp.length_sq(public_m) == wp.float64(0.0):
             return 0
-        r_WF = to_unit_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
-        if p.joint_parent[joint] >= 0:
-            r_WF = to_unit_quat(wp.transform_get_rotation(body_q[p.joint_parent[joint]])) * r_WF
+        r_WF = r_WP * to_unit_quat(wp.transform_get_rotation(p.joint_X_p[joint]))
         f = wp.quat_rotate_inv(r_WF, public_f)
         m, f = public_to_sap_force(f, wp.quat_rotate_inv(r_WF, public_m), com_offset(p, joint, c.q))
         store3(c.f, iv, m)

@@ -297,6 +297,13 @@ class SapContactJacobian:
         self._last_capacity = 0
         self._last_dropped: wp.array | None = None
 
+    def ground_friction(self, world: int) -> dict[int, float]:
+        """Friction of the shapes of no world in one world, by Newton's shape; empty while the model's own counts."""
+        if not self.ground_count or not self.own_ground.numpy()[0]:
+            return {}
+        mu = self.ground_mu.numpy()[world * self.ground_count :][: self.ground_count]
+        return dict(zip(map(int, ground_shapes(self.model)), map(float, mu), strict=True))
+
     def collect(self, state: Any, contacts: Any) -> None:
         """Sort what collision detection found at ``state`` by worlds; ``contacts`` may be None."""
         device = self.model.device

@@ -5,8 +5,9 @@
 
 Floating bodies translate with the velocity of their *origin*, or, on request, of their centre of mass C: then v_C is
 what the step found for it, where C was when the step began, and the velocity of the origin follows from the new
-rotation. A world that failed keeps its state. The joints of kinematic bodies pass through unchanged, as Newton defines
-it: whoever prescribes a motion sets position and velocity.
+rotation. Then those below bodies with dofs move in the world, and their joint coordinates follow from where both are
+after that (`carried.py`). A world that failed keeps its state. The joints of kinematic bodies pass through unchanged,
+as Newton defines it: whoever prescribes a motion sets position and velocity.
 """
 
 import functools
@@ -19,13 +20,13 @@ from ..kernels.lanes import barrier, lane
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64
 from .kinematics import is_floating, make_com_offset
-from .layout import Layout
+from .layout import FRAME_STILL, Layout
 from .links import JointParameters
 from .options import POSITION_INTEGRATIONS
 
 MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
 CENTERED = wp.constant(len(POSITION_INTEGRATIONS))
-"""Added to the mode of integration if floating roots move with their centre of mass."""
+"""Added to the mode of integration if floating bodies move with their centre of mass."""
 
 
 def integration_mode(options: Any) -> int:
@@ -35,12 +36,9 @@ def integration_mode(options: Any) -> int:
 
 
 @functools.cache
-def make_advance_world() -> Any:
-    """``advance_world(layout, p, world, h, integration, q, v0, v1)``: a world's q advances in place, in fp64."""
-    S = make_spatial(FP64)
-    to_vec3, to_quat, load_quat, load3 = S.to_vec3, S.to_unit_quat, S.load_quat, S.load_vec3
+def make_turn() -> Any:
+    """``turn(q, w, h, mode)``: where an angular velocity leads, in fp64."""
     F = wp.float64
-    com_offset = make_com_offset()
     # constants of their own: a plain number in a kernel is rounded to fp32 first
     S1, S2, S3, S4, S5 = (wp.constant(F(1.0 / math.factorial(k))) for k in (3, 5, 7, 9, 11))
     C1, C2, C3, C4, C5, C6 = (wp.constant(F(1.0 / math.factorial(k))) for k in (2, 4, 6, 8, 10, 12))
@@ -67,6 +65,17 @@ def make_advance_world() -> Any:
         rate = wp.quatd(w[0], w[1], w[2], F(0.0)) * q
         return wp.normalize(q + rate * (F(0.5) * h))
 
+    return turn
+
+
+@functools.cache
+def make_advance_world() -> Any:
+    """``advance_world(layout, p, world, h, integration, q, v0, v1)``: a world's q advances in place, in fp64."""
+    S = make_spatial(FP64)
+    to_vec3, to_quat, load_quat, load3 = S.to_vec3, S.to_unit_quat, S.load_quat, S.load_vec3
+    F = wp.float64
+    com_offset, turn = make_com_offset(), make_turn()
+
     @wp.func
     def store_quat(a: wp.array(dtype=F), i: int, q: wp.quatd):
         for k in range(4):
@@ -83,7 +92,7 @@ def make_advance_world() -> Any:
         v0: wp.array(dtype=F),
         v1: wp.array(dtype=F),
     ):
-        """New joint_q of a floating or ball joint; v1 of a floating root that moves with its centre of mass."""
+        """New joint_q of a floating or ball joint; v1 of a floating body that moves with its centre of mass."""
         kind = p.joint_type[joint]
         iq = p.joint_q_start[joint]
         iv = p.joint_qd_start[joint]
@@ -108,7 +117,7 @@ def make_advance_world() -> Any:
                 x += wp.quat_rotate(r_new * r_MB, p_BM) - wp.quat_rotate(r_FM * r_MB, p_BM)
             # the same for the centre of mass, if that is what moves with v
             arm = wp.vec3d()
-            if centered and p.joint_parent[joint] < 0:
+            if centered:
                 arm = com_offset(p, joint, q)
                 x += wp.cross(w, arm) * h
             for i in range(3):
@@ -157,7 +166,8 @@ def make_advance_world() -> Any:
         while i < i_end:
             b = layout.turning_body[i]
             if layout.body_prescribed[b] == 0:
-                advance_joint(p, layout.body_joint[b], h, mode, integration >= CENTERED, q, v0, v1)
+                centered = integration >= CENTERED and layout.body_frame[b] == FRAME_STILL
+                advance_joint(p, layout.body_joint[b], h, mode, centered, q, v0, v1)
             i += wp.block_dim()
         barrier()
 

@@ -18,6 +18,7 @@ from .links import (
     AT_M,
     AT_PARENT,
     BALL,
+    CARRIED,
     CENTERED,
     DISTANCE,
     FREE,
@@ -184,7 +185,9 @@ def make_place_world(pose: Types, types: Types):
             d.av[b] = d.av[b] - wp.cross(w, wp.cross(w, to_motion(rotate(r_WB, link.com))))
 
     @wp.func
-    def add_turning_joint(link: wp.ref[Link], d: wp.ref[Data], b: int, r_WF: pose.quat, p_M: pose_vec3, arm: pose_vec3):
+    def add_turning_joint(
+        link: wp.ref[Link], d: wp.ref[Data], b: int, r_WF: pose.quat, r_WB: pose.quat, p_M: pose_vec3, arm: pose_vec3
+    ):
         """Columns, velocity and acceleration that a ball, free or distance joint gives its body b."""
         e = link.dof
         Vw = d.Vw[b]
@@ -220,7 +223,13 @@ def make_place_world(pose: Types, types: Types):
             aw += dw
             Vw += w_rel
             Vv += u_rel + wp.cross(c, w_rel)
-            av += wp.cross(Vv + wp.cross(Vw, c), w_rel)
+            u = Vv + wp.cross(Vw, c)
+            av += wp.cross(u, w_rel)
+            if (link.simple & CARRIED) != 0:  # as a floating root: what carries it does not accelerate it
+                aw = vec3()
+                av = wp.cross(u, Vw)
+            if (link.simple & CENTERED) != 0:
+                av -= wp.cross(Vw, wp.cross(Vw, to_motion(rotate(r_WB, link.com))))
         d.Vw[b] = Vw
         d.Vv[b] = Vv
         d.aw[b] = aw
@@ -313,7 +322,7 @@ def make_place_world(pose: Types, types: Types):
                 p_M = arm  # the reference point o is the root body's origin
                 d.origin[b] = root_origin(link, axis, arm, q)
         if turns:
-            add_turning_joint(link, d, b, r_WF, p_M, arm)
+            add_turning_joint(link, d, b, r_WF, r_WB, p_M, arm)
         else:
             r_WM = add_scalar_joint(link, axis, d, b, q, r_WF, to_motion(p_M))
             if parent >= 0:

@@ -13,6 +13,9 @@ Kinematic bodies follow a prescribed motion: the dofs of their joints are no unk
 numbered after the dofs of all worlds, and no chain, row or range of a world contains one. Only root bodies may be
 kinematic, so the prescribed motion of a tree is the velocity of its root.
 
+Moving bodies that Newton gives to all worlds (world -1) are one more world, after the others: nothing of a single world
+acts on them (`support` sees to that), so they move once and alike for all.
+
 Worlds may differ in topology: all tables are offset tables, nothing assumes equal sizes.
 """
 
@@ -25,7 +28,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.packed_rows import RowPattern
-from .topology import kinematic_bodies, tree_joints
+from .topology import kinematic_bodies, shared_trees, tree_joints
 
 
 @wp.struct
@@ -54,6 +57,7 @@ class Layout:
     body_dof_count: wp.array(dtype=wp.int32)
     body_prescribed: wp.array(dtype=wp.int32)  # 1 if the dofs of the joint above are prescribed
     body_chain: wp.array(dtype=wp.int32)  # first dof of the chain from the body to its root, -1 if it cannot move
+    body_frame: wp.array(dtype=wp.int32)  # how the frame that a body's joint starts from moves, see FRAME_*
 
     dof_newton: wp.array(dtype=wp.int32)  # Newton's dof index, of prescribed dofs too
     dof_parameter: wp.array(dtype=wp.int32)  # index of armature and damping: floating joints store linear dofs first
@@ -75,6 +79,9 @@ class Layout:
     dof_run: wp.array(dtype=wp.int32)  # the same for joint_qd
     dof_run_end: wp.array(dtype=wp.int32)
     world_dof_run: wp.array(dtype=wp.int32)
+    carried_body: wp.array(dtype=wp.int32)  # floating bodies below bodies with dofs, by world, parents first
+    carried_depth: wp.array(dtype=wp.int32)  # of each of them in its tree
+    world_carried: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
     turning_body: wp.array(dtype=wp.int32)  # bodies below free, distance and ball joints, by world
     world_turning: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
     loop_joint: wp.array(dtype=wp.int32)  # Newton's joints that close loops, by world of their child
@@ -96,8 +103,16 @@ class LayoutSizes:
     hessian_count: int
     distance_rows_max: int
     """Largest number of distance-joint rows of one world: two per joint, one for each bound."""
+    carried_count: int
+    """Floating bodies below bodies with dofs."""
 
 
+FRAME_PRESCRIBED = wp.constant(0)
+"""A kinematic body above moves it, from one step to the next."""
+FRAME_STILL = wp.constant(1)
+"""It does not move."""
+FRAME_DRIVEN = wp.constant(2)
+"""Dofs above move it."""
 SCALAR_JOINTS = (int(newton.JointType.REVOLUTE), int(newton.JointType.PRISMATIC), int(newton.JointType.D6))
 FLOATING_JOINTS = (int(newton.JointType.FREE), int(newton.JointType.DISTANCE))
 
@@ -125,10 +140,12 @@ class _Tables:
         self.joint[child] = tree
         body_world = model.body_world.numpy()
         is_global = bool((body_world < 0).all())
-        self.count = count = 1 if is_global else model.world_count
-        self.body_mask = np.where(body_world < 0, 0 if is_global else count, body_world)
-        # what does not respond to forces may be shared by all worlds; the first one computes it
-        body_world = np.maximum(body_world, 0)
+        shared = shared_trees(model)
+        local = 1 if is_global else model.world_count
+        self.count = count = local + int(shared.any())
+        self.body_mask = np.where(body_world < 0, 0 if is_global else local, body_world)
+        # of the bodies of all worlds, the first world computes what does not respond to forces
+        body_world = np.where(shared, local, np.maximum(body_world, 0))
         self.loops = np.setdiff1d(np.arange(model.joint_count), tree)
         loop_world = body_world[model.joint_child.numpy()[self.loops]]
         self.loops = self.loops[np.argsort(loop_world, kind="stable")]
@@ -169,6 +186,7 @@ class _Tables:
             "term": "term_dof",
             "distance": "distance_body",
             "turning": "turning_body",
+            "carried": "carried_body",
             "above": "dof_above",
         }
         sizes = {unit: self._of_worlds([len(t[name]) for t in self.templates]) for unit, name in lengths.items()}
@@ -197,7 +215,7 @@ class _Tables:
         owner, within = body_joint[dof_body], spread("dof_within", "dof")
         moved = body_joint[spread("prescribed_body", "prescribed", "body")]
         coord = self.joint_q_start[owner] + within
-        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "term", "distance", "turning")
+        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "term", "distance", "turning", "carried")
         arrays = {
             **{f"world_{name}": start[name] for name in names},
             "world_gravity": np.arange(self.count),
@@ -214,6 +232,7 @@ class _Tables:
             "body_prescribed": prescribed,
             "body_dof_count": spread("body_dof_count", "body"),
             "body_chain": spread("body_chain", "body", "dof"),
+            "body_frame": spread("body_frame", "body"),
             "dof_newton": np.concatenate(
                 [
                     self.joint_qd_start[owner] + within,
@@ -231,6 +250,8 @@ class _Tables:
             **_runs("coord", self.joint_q_start, body_joint, sizes["body"]),
             **_runs("dof", self.joint_qd_start, body_joint, sizes["body"]),
             "turning_body": spread("turning_body", "turning", "body"),
+            "carried_body": spread("carried_body", "carried", "body"),
+            "carried_depth": spread("carried_depth", "carried"),
             "loop_joint": self.loops,
             "world_loop": self.world_loop,
             "newton_body": np.argsort(body_newton),
@@ -255,6 +276,7 @@ class _Tables:
             entry_count=int(start["entry"][-1]),
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
+            carried_count=int(start["carried"][-1]),
         )
 
     def _of_worlds(self, of_templates: Sequence[Any]) -> np.ndarray:
@@ -344,6 +366,11 @@ def _order_world(
     dof_body = np.repeat(np.arange(count), free_count)
     dof_within = np.arange(total) - body_dof[dof_body]
     floating = np.isin(kind[source][dof_body], FLOATING_JOINTS)
+    driven = (body_parent >= 0) & (chain[body_parent] >= 0)
+    frame = np.where(driven, int(FRAME_DRIVEN), int(FRAME_STILL))
+    frame[(body_parent >= 0) & (prescribed_count[root] > 0)] = int(FRAME_PRESCRIBED)
+    carried = np.flatnonzero((frame == int(FRAME_DRIVEN)) & np.isin(kind[source], FLOATING_JOINTS))
+    carried = carried[np.argsort(depth[carried], kind="stable")]
     return {
         "source": source,
         "body_parent": body_parent,
@@ -354,6 +381,9 @@ def _order_world(
         "body_dof_count": body_dof_count,
         "body_prescribed": body_prescribed,
         "body_chain": chain,
+        "body_frame": frame,
+        "carried_body": carried,
+        "carried_depth": depth[carried],
         "prescribed_body": np.repeat(np.arange(count), prescribed_count),
         "prescribed_within": np.concatenate([np.zeros(0, np.int64), *map(np.arange, prescribed_count)]),
         "dof_body": dof_body,

@@ -14,7 +14,7 @@ from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import padded_zeros
 from ..kernels.types import TYPES, Types
-from .layout import Layout, LayoutSizes
+from .layout import FRAME_DRIVEN, FRAME_PRESCRIBED, Layout, LayoutSizes
 
 PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))
 REVOLUTE = wp.constant(int(newton.JointType.REVOLUTE))
@@ -32,7 +32,9 @@ SCALAR_JOINT = wp.constant(16)
 """What makes a joint simple: r_PF is the identity, p_PF is zero, r_MB is the identity, p_BM is zero, all coordinates
 are angles and lengths. `native/tree8.h` has the same numbers."""
 CENTERED = wp.constant(32)
-"""A floating root whose centre of mass goes straight if nothing accelerates it, not its origin."""
+"""A floating body whose centre of mass goes straight if nothing accelerates it, not its origin."""
+CARRIED = wp.constant(64)
+"""A floating body below one with dofs: it goes straight in the world, not in the frame that its joint starts from."""
 
 
 @wp.struct
@@ -77,7 +79,7 @@ def make_link(types: Types):
         dof: int  # first dof in solver order
         dof_count: int
         linear: int  # of these, linear axes
-        simple: int  # which frames of the joint coincide, and how a floating root moves
+        simple: int  # which frames of the joint coincide, and how a floating body moves
         p_PF: vec3  # joint frame in the parent [m]
         r_PF: quat
         p_BM: vec3  # joint frame in the child
@@ -142,9 +144,11 @@ def make_pack_kernel(types: Types):
         if link.kind != BALL and link.kind != FREE and link.kind != DISTANCE:
             link.simple = link.simple | SCALAR_JOINT
         link.com = to_vec3(p.body_com[body])
-        if centered != 0 and link.parent < 0 and not is_zero(link.com):
-            if link.kind == FREE or link.kind == DISTANCE:
+        if centered != 0 and (link.kind == FREE or link.kind == DISTANCE):
+            if layout.body_frame[b] != FRAME_PRESCRIBED and not is_zero(link.com):
                 link.simple = link.simple | CENTERED
+            if layout.body_frame[b] == FRAME_DRIVEN:
+                link.simple = link.simple | CARRIED
         link.mass = scalar(p.body_mass[body])
         I = p.body_inertia[body]
         inertia = mat33()

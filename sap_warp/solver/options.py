@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -53,8 +54,8 @@ class SapOptions:
     """What friction holds at zero: the slip velocity where the bodies are when the step begins, or the slip over the
     whole step, to second order in h, so that a body in a turning hand does not creep out of it."""
     floating_body_point: str = "origin"
-    """Point of a floating root whose path and momentum the step follows: its origin (as Drake does), or its centre of
-    mass, which then moves as forces say however the body turns."""
+    """Point of a floating body whose path and momentum the step follows: its origin (as Drake does), or its centre of
+    mass, which then moves as forces say however the body, and one that it hangs below, turns."""
 
     # Newton iteration.
     line_search_variant: str = "monotone_decay"
@@ -223,6 +224,18 @@ stay where they are held, and free bodies keep their momentum, at the cost of ap
 PRESETS = {"approx32": APPROX32, "approx64": APPROX64, "drake": DRAKE, "robot": ROBOT}
 _PRESET_ALIASES = {"approx_32": "approx32", "approx-32": "approx32", "approx_64": "approx64", "approx-64": "approx64"}
 OPTION_NAMES = tuple(field.name for field in fields(SapOptions))
+
+
+def override_options(given_before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of `SolverSAP` that a scene gives, with what a user gives beside it.
+
+    What the user names wins. A preset that the user names brings all that it sets, such as `robot` its line search,
+    whatever the scene says of that; what the preset leaves alone stays as the scene has it.
+    """
+    name = given.get("contact_preset_variant")
+    preset = PRESETS.get(_PRESET_ALIASES.get(name, name) if isinstance(name, str) else "", SapOptions())
+    own = [f.name for f in fields(SapOptions) if getattr(preset, f.name) != getattr(SapOptions(), f.name)]
+    return {n: value for n, value in given_before.items() if n not in own} | dict(given)
 
 
 def expand_options(contact_preset_variant: str = "approx32", **overrides: Any) -> SapOptions:

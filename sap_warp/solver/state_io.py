@@ -31,7 +31,8 @@ from ..kernels.structs import (
 from ..kernels.types import FP32, FP64, TYPES, Types
 from ..model import SapControl, SapState
 from .boundary import Coordinates, make_orders, make_state_arrays
-from .integrate import make_advance_world
+from .carried import CarriedMotion, make_carried
+from .integrate import CENTERED, make_advance_world
 from .kinematics import is_floating, make_place_world
 from .layout import Layout, LayoutSizes
 from .links import JointParameters, Links, make_link
@@ -61,6 +62,7 @@ def make_boundary_data(pose: Types, types: Types):
         axis: wp.array(dtype=pose.vec3)
         c: Coordinates
         d: Data
+        carried: wp.array(dtype=CarriedMotion)  # by carried body
         slot: Slot  # of the kinematics of d, if worlds share them
         integration: int
         status: wp.array(dtype=wp.int32)  # outcome of the solve, by world
@@ -73,8 +75,10 @@ def make_boundary_data(pose: Types, types: Types):
 
 
 @functools.cache
-def make_boundary_kernel(state: Types, pose: Types, types: Types):
+def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool = False):
     """The kernel for states of one precision, poses and motions of others: one block per world.
+
+    ``carries`` says whether floating bodies below others are to move in the world (`carried`).
 
     Functions are called by all lanes of a block, unless they are about one body.
     """
@@ -83,7 +87,9 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
     convert_velocity, convert_force = orders.convert_velocity, orders.convert_force
     read_wrench, write_velocity = orders.read_wrench, orders.write_velocity
     advance_world, place_world = make_advance_world(), make_place_world(pose, types)
+    remember_carried, release_carried = make_carried(pose, types)
     to_motion, rotate = make_spatial(types).to_vec3, make_spatial(pose).rotate
+    to_unit_quat = make_spatial(FP64).to_unit_quat
     flat_io, flat_state = make_flat(Boundary), make_flat(StateArrays)
     window = make_window(Boundary, tuple((f"d.{name}", at) for name, at in KINEMATICS))
     scalar = state.scalar
@@ -171,9 +177,13 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
             i_end = io.layout.world_turning[world + 1]
             i = int(io.layout.world_turning[world] + lane())
             while i < i_end:
-                joint = io.layout.body_joint[io.layout.turning_body[i]]
+                b = io.layout.turning_body[i]
+                joint = io.layout.body_joint[b]
                 if is_floating(io.joints.joint_type[joint]):
-                    mark = mark | convert_force(io.joints, joint, io.c, s.body_q)
+                    r_WP = wp.quat_identity(F)
+                    if io.layout.body_parent[b] >= 0:
+                        r_WP = to_unit_quat(io.d.r[io.layout.body_parent[b]])
+                    mark = mark | convert_force(io.joints, joint, io.c, r_WP)
                 i += wp.block_dim()
         b_end = io.layout.world_body[world + 1]
         b = int(io.layout.world_body[world] + lane())
@@ -212,7 +222,10 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
                 if s.public_velocity != 0:
                     convert_velocity(io.joints, joint, io.c)
                 if s.public_joint_force != 0:
-                    convert_force(io.joints, joint, io.c, s.body_q)
+                    r_WP = wp.quat_identity(F)
+                    if io.joints.joint_parent[joint] >= 0:
+                        r_WP = to_unit_quat(wp.transform_get_rotation(s.body_q[io.joints.joint_parent[joint]]))
+                    convert_force(io.joints, joint, io.c, r_WP)
             k += wp.block_dim()
 
     @wp.func
@@ -339,10 +352,48 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types):
             b += wp.block_dim()
 
     @wp.func
+    def place_moving(io: wp.ref[Boundary], world: int, after: int):
+        """Place the bodies of a world, with the velocities before the step or those after it."""
+        e_end = io.layout.world_dof[world + 1]
+        e = int(io.layout.world_dof[world] + lane())
+        while e < e_end:
+            dof = io.layout.dof_newton[e]
+            io.d.v0[e] = wp.where(after != 0, io.v_new[dof], io.c.v[dof])
+            e += wp.block_dim()
+        barrier()
+        place_world(io.layout, io.links, io.axis, io.d, world, io.c.q)
+        barrier()
+
+    @wp.func
+    def release_all(io: wp.ref[Boundary], world: int, dt: wp.float64):
+        """Joint coordinates of carried bodies, one depth after the other: a carried body may carry another one."""
+        i_end = io.layout.world_carried[world + 1]
+        i = int(io.layout.world_carried[world])
+        while i < i_end:
+            depth = io.layout.carried_depth[i]
+            place_moving(io, world, 1)
+            last = int(i)
+            while last < i_end and io.layout.carried_depth[last] == depth:
+                last += 1
+            k = i + lane()
+            while k < last:
+                b = io.layout.carried_body[k]
+                release_carried(io.layout, io.links[b], io.d, b, io.carried[k], dt, io.integration, io.c.q, io.v_new)
+                k += wp.block_dim()
+            barrier()
+            i = last
+
+    @wp.func
     def advance(io: wp.ref[Boundary], world: int, dt: wp.float64):
         """New positions; a world that failed keeps its own, and its velocities."""
         if io.status[world] < FREE_MOTION_FAILED:
+            if wp.static(carries):
+                for after in range(2):
+                    place_moving(io, world, after)
+                    remember_carried(io.layout, io.d, world, after, io.integration, io.carried)
             advance_world(io.layout, io.joints, world, dt, io.integration, io.c.q, io.c.v, io.v_new)
+            if wp.static(carries):
+                release_all(io, world, dt)
         else:
             e_end = io.layout.world_dof[world + 1]
             e = int(io.layout.world_dof[world] + lane())
@@ -432,6 +483,8 @@ class SapBoundary:
         self.coordinates = coordinates
         self.time = wp.zeros(1, dtype=wp.float64, device=model.device)
         self.frame = wp.zeros(1, dtype=wp.int64, device=model.device)
+        self._carried = wp.zeros(sizes.carried_count, dtype=CarriedMotion, device=model.device)
+        self._carries = sizes.carried_count > 0 and outcome.integration >= int(CENTERED)
         self._states = StructCache(model.device)
         self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
         self._after: dict[str, Any] = {}
@@ -483,7 +536,7 @@ class SapBoundary:
         pose, types, io = self._motion.pose_types, self._motion.types, self._here
         if task in (END, PLACE):
             pose, types, io = self._end(state)
-        kernel = make_boundary_kernel(TYPES[state.precision], pose, types)
+        kernel = make_boundary_kernel(TYPES[state.precision], pose, types, self._carries)
         arrays, chosen = self._state(state, control), self._no_mask if mask is None else mask
         blocks = self._scratch.max_blocks if io.struct.slot.shared else 0
         worlds.launch(kernel, int(task), io.array, arrays, chosen, dt, device=self.model.device, max_blocks=blocks)
@@ -491,7 +544,7 @@ class SapBoundary:
     def kernels(self, state: SapState) -> list[Any]:
         """What these launch for a state like ``state``."""
         types = {(self._motion.pose_types, self._motion.types), self._end_types(state)}
-        return [make_boundary_kernel(TYPES[state.precision], *each) for each in types]
+        return [make_boundary_kernel(TYPES[state.precision], *each, self._carries) for each in types]
 
     def _state(self, state: SapState, control: SapControl) -> wp.array:
         names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
@@ -539,6 +592,7 @@ class SapBoundary:
         io: Any = make_boundary_data(pose, types)()
         io.layout, io.joints, io.c, io.d = self._layout, self.parameters, self.coordinates, data
         io.links, io.axis = self._links.get(pose)
+        io.carried = self._carried
         io.slot, io.integration = slot, self._outcome.integration
         io.status, io.v_new = self._outcome.status, self._outcome.velocity
         io.watched = self._motion.data.watched

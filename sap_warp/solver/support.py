@@ -14,7 +14,7 @@ from .constraint_sources import equality_table, native_equalities
 from .layout import SCALAR_JOINTS
 from .length_sources import length_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
-from .topology import kinematic_bodies, movable_bodies, tree_joints
+from .topology import kinematic_bodies, shared_trees, tree_joints
 
 _JOINT_TYPES = (
     newton.JointType.FIXED,
@@ -117,7 +117,7 @@ def _coupling_problems(model: newton.Model, tree: np.ndarray) -> list[str]:
         other = rows[~np.isin(table["type"][rows], [int(kind) for kind in SolverMuJoCo.EqType])]
         if len(other):
             problems.append(f"equality constraints of unknown type: {_shown(table, other)}")
-        world = np.append(model.body_world.numpy(), -1)
+        world = np.append(np.where(shared_trees(model), model.world_count, model.body_world.numpy()), -1)
         first, second = world[table["body1"][rows]], world[table["body2"][rows]]
         apart = rows[(first >= 0) & (second >= 0) & (first != second)]
         if len(apart):
@@ -170,13 +170,28 @@ def _body_problems(model: newton.Model) -> list[str]:
         )
     world = model.body_world.numpy()
     if (world < 0).any() and (world >= 0).any():
-        hits = np.flatnonzero((world < 0) & movable_bodies(model))
+        hits = _touched_by_single_worlds(model, world)
         if len(hits):
-            problems.append(f"moving bodies shared by all worlds (world -1) beside local ones: {_named(labels, hits)}")
+            problems.append(
+                "moving bodies of all worlds (world -1) that bodies of single worlds can touch, so that one world "
+                f"would act on another; put them into each world, or filter these collisions: {_named(labels, hits)}"
+            )
         hits = np.unique(child[(parent >= 0) & (world[parent] != world[child])])
         if len(hits):
             problems.append(f"bodies jointed to a body of another world: {_named(labels, hits)}")
     return problems
+
+
+def _touched_by_single_worlds(model: newton.Model, world: np.ndarray) -> np.ndarray:
+    """Moving bodies of all worlds with shapes that collide with shapes of bodies of single worlds."""
+    shared = np.append(shared_trees(model), False)
+    pairs = model.shape_contact_pairs
+    if not shared.any() or pairs is None or not model.shape_contact_pair_count:
+        return np.zeros(0, np.int64)
+    bodies = model.shape_body.numpy()[pairs.numpy()]
+    single = (np.append(world, -1)[bodies] >= 0) & (bodies >= 0)
+    hit = shared[bodies] & single[:, ::-1]
+    return np.unique(bodies[hit])
 
 
 def _massless_joints(model: newton.Model) -> np.ndarray:

@@ -38,6 +38,24 @@ def movable_bodies(model: newton.Model) -> np.ndarray:
     return movable
 
 
+def shared_trees(model: newton.Model) -> np.ndarray:
+    """Which bodies of all worlds (world -1) are in trees that respond to forces, where bodies of single worlds exist.
+
+    They are simulated once, as a world of their own after the others.
+    """
+    world = model.body_world.numpy()
+    if (world >= 0).all() or (world < 0).all():
+        return np.zeros(model.body_count, bool)
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    shared = movable_bodies(model) & (world < 0)
+    joints = [j for j in np.flatnonzero(tree_joints(model)) if parent[j] >= 0 and world[child[j]] < 0]
+    for joint in joints[::-1]:  # Newton orders joints parents first: up to the root, then down to all of its bodies
+        shared[parent[joint]] |= shared[child[joint]]
+    for joint in joints:
+        shared[child[joint]] |= shared[parent[joint]]
+    return shared
+
+
 def carriers(model: newton.Model) -> np.ndarray:
     """The body that each body gets the mobility of a contact from, by Newton's index.
 

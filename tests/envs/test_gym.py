@@ -179,7 +179,25 @@ def test_returned_arrays_are_not_used_again(env):
         np.testing.assert_array_equal(array, copy)
 
 
-def test_render_modes_are_refused_with_a_reason():
+def test_pictures_are_those_of_the_simulation():
+    """One of each world, from where the task is filmed; none unless they are asked for."""
+    env = TaskVectorEnv(CartPoleSwingUp, 2, render_mode="rgb_array")
+    env.reset(seed=0)
+    pictures = env.render()
+    assert [picture.dtype for picture in pictures] == [np.uint8] * 2
+    assert (pictures[0] != pictures[1]).any(), "the worlds start in poses of their own"
+    film = {name: env.task.film[name] for name in ("camera", "width", "height") if name in env.task.film}
+    np.testing.assert_array_equal(pictures[1], env.sim.render(worlds=1, **film))
+    env.render_mode = None
+    assert env.render() is None
+    env.close()
+    single = gymnasium.make(ID, render_mode="rgb_array")
+    single.reset(seed=0)
+    assert single.render().shape == pictures[0].shape
+    single.close()
+
+
+def test_other_render_modes_are_refused_with_a_reason():
     """Nothing is accepted and ignored."""
     with pytest.raises(ValueError, match="render_mode"):
         TaskVectorEnv(CartPoleSwingUp, 1, render_mode="human")

@@ -115,3 +115,9 @@ def test_memory_that_is_not_kept_is_noticed(rng):
     env.runner.pool.lose(0)
     with pytest.raises(ClusterError, match="sees something else after the same actions"):
         env.step(np.zeros((WORLDS, 1)))
+
+
+def test_pictures_are_refused_where_the_worlds_are_elsewhere():
+    """Nothing is accepted and ignored."""
+    with pytest.raises(ValueError, match="render_mode is for environments in this process"):
+        RayVectorEnv(Fragile, WORLDS, 2, render_mode="rgb_array")

@@ -1,11 +1,13 @@
 """Inputs of MuJoCo's actuators by name, as the model has them."""
 
+import json
+
 import newton
 import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import Simulation
+from sap_warp import Simulation, load_sap_scene
 
 ARM = """<mujoco><worldbody><body name="upper" pos="0 0 1"><joint name="shoulder" axis="0 1 0" damping="0.1"/>
   <geom size=".05" pos=".2 0 0" mass="1"/>
@@ -93,3 +95,69 @@ def test_views_of_the_model_follow_arrays_that_were_replaced():
     sim.gravity[...] = [0.0, 0.0, -1.0]
     assert sim.model.mujoco.ctrl.numpy().tolist() == [2.0, 0.0, 2.0, 0.0]
     np.testing.assert_array_equal(sim.model.gravity.numpy()[:2], [[0, 0, -1]] * 2)
+
+
+RISE = """<mujoco><worldbody><body pos="0 0 1"><joint name="shoulder" axis="0 1 0" damping="0.1"/>
+  <geom size=".05" pos=".2 0 0" mass="1"/></body></worldbody><actuator>
+  <general name="rise" joint="shoulder" gear="2" dyntype="filter" dynprm="0.01" gainprm="5"/></actuator></mujoco>
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_effort_limits_hold_actuators_with_dynamics_at_once(threads):
+    """Assigned after steps were taken, a limit acts as one that was there from the beginning; nothing is notified."""
+    options = {"num_worlds": 2, "device": "cpu", "threads": threads}
+    source = {"assets": [{"type": "mjcf", "source": RISE}], "ground": False, "simulation": {"dt": 0.002}}
+    late, plain = Simulation.from_scene(source, **options), Simulation.from_scene(source, **options)
+    early = load_sap_scene(source, num_worlds=2, device="cpu")
+    early.sap_model.joint_effort_limit.assign(np.float32([1e6, 0.5]))
+    early = Simulation.from_loaded(early, threads=threads)
+    late.step(3)
+    late.joint_effort_limit["shoulder"] = [1e6, 0.5]
+    late.reset()
+    for sim in (late, early, plain):
+        sim.ctrl["rise"] = 1.0
+        sim.step(50)
+    np.testing.assert_array_equal(late.joint_q.numpy(), early.joint_q.numpy())
+    np.testing.assert_array_equal(late.joint_q.numpy()[0], plain.joint_q.numpy()[0])
+    assert abs(late.joint_q[1, 0] - plain.joint_q[1, 0]) > 0.01
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_control_sequence_plays_ctrl(tmp_path, threads):
+    """Beside joint targets, in every world, as a program does that writes them before each step."""
+    samples = [[1.5], [-0.5], [0.25]]
+    file = tmp_path / "motion.json"
+    content = {"dt": 0.01, "actuator_labels": ["push"], "ctrl": samples}
+    content |= {"joint_labels": ["elbow"], "joint_target_pos": [[0.1], [0.2], [0.3]]}
+    file.write_text(json.dumps(content))
+    options = {"num_worlds": 2, "device": "cpu", "threads": threads}
+    played = Simulation.from_scene(scene() | {"control": {"source": str(file)}}, **options)
+    written = Simulation.from_scene(scene(), **options)
+    for (push,), target in zip(samples, (0.1, 0.2, 0.3), strict=True):
+        written.ctrl["push"] = push
+        written.joint_target_q["elbow"] = target
+        written.step(5)
+    played.step(15)
+    np.testing.assert_array_equal(played.joint_q.numpy(), written.joint_q.numpy())
+    np.testing.assert_array_equal(played.ctrl["push"], [0.25, 0.25])
+    played.reset()
+    played.step()
+    np.testing.assert_array_equal(played.ctrl["push"], [1.5, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"actuator_labels": ["pish"]}, "actuator 'pish' is unknown; did you mean 'push'"),
+        ({"actuator_labels": ["hold"]}, "actuator 'hold' follows joint targets"),
+        ({"actuator_labels": ["push", "push"]}, "actuator_labels names an actuator twice"),
+        ({"ctrl": [[1.0, 2.0]]}, "ctrl has shape .* one for each actuator label"),
+        ({"joint_labels": ["elbow"], "joint_target_pos": [[0.0]]}, "joint_target_pos and ctrl have different numbers"),
+    ],
+)
+def test_what_is_wrong_with_a_sequence_of_ctrl_is_said(tmp_path, changes, text):
+    file = tmp_path / "motion.json"
+    file.write_text(json.dumps({"dt": 0.01, "actuator_labels": ["push"], "ctrl": [[1.0], [2.0]]} | changes))
+    with pytest.raises(ValueError, match=text):
+        load_sap_scene(scene() | {"control": {"source": str(file)}}, device="cpu")

@@ -37,7 +37,7 @@ TERMS = (
     Randomize("joint_target_ke", LogUniform(0.5, 2.0), how="scale"),
     Randomize("joint_damping", Choice((0.1, 0.2, 0.4)), when="start"),
     Randomize("joint_q", Normal(0.0, 0.01), how="offset", names=("root.x", "root.y")),
-    Randomize("joint_qd", Uniform(-0.2, 0.2), how="offset", names="root.v[xy]", when=Every(0.04, probability=0.6)),
+    Randomize("joint_qd", Uniform(-0.2, 0.2), how="offset", names="root.v[xy]", when=Every(0.04, None, 0.6, 2)),
 )
 
 
@@ -219,6 +219,29 @@ def test_pushes_come_at_their_time_and_end():
     for _ in range(60):
         many.step()
     assert_same_state(one, many)
+
+
+def test_groups_of_worlds_take_turns():
+    """Eight worlds in four groups: each is pushed once in 0.1 s for 0.02 s, a group every fifth of 0.1 s or later."""
+    when = Every(0.08, hold=0.02, phases=4)
+    sim = make(worlds=8, terms=[Randomize("body_f", Uniform(1.0, 2.0), components=(1,), names="*", when=when)])
+    pushed = []
+    for _ in range(60):
+        sim.step()
+        pushed.append(sim.body_f.numpy()[:, 0, 1] > 0.0)
+    # steps of 4 ms: a slot is five steps, a period four slots; group i % 4 has slot i
+    step = np.arange(1, 61)
+    expected = (step[:, None] >= 5) & (step[:, None] // 5 % 4 == np.arange(8) % 4)
+    np.testing.assert_array_equal(np.array(pushed), expected)
+    kick = Randomize("joint_qd", Uniform(-0.2, 0.2), how="offset", when=Every(0.03, phases=3))
+    seen = []
+    for sim in (make(worlds=7, terms=[kick]), make(worlds=7, terms=[kick], threads=2)):
+        for _ in range(3):
+            sim.step(7)
+            seen.append(sim.joint_qd.numpy().copy())
+    for one, two in zip(seen[:3], seen[3:], strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert len(np.unique(seen[2][:, 0])) == 7
 
 
 PUSH = Randomize("body_f", Uniform(-5.0, 5.0), when=Every(0.03))

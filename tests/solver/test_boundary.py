@@ -42,7 +42,7 @@ class Case:
         self.q, self.qd = random_state(rng, model)
         self.f = fp32(rng.normal(size=model.joint_dof_count))
         self.body_f = fp32(rng.normal(size=(model.body_count, 6)))
-        self.solver = SolverSAP(model)
+        self.solver = SolverSAP(model, contact_preset_variant="approx64")  # parents are where it places them, in fp64
         self.boundary = self.solver.boundary
         self.com = model.body_com.numpy().astype(np.float64)
         self.joints, self.poses = [], []

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, asdict, fields
 import numpy as np
 import pytest
 
-from sap_warp.solver.options import OPTION_NAMES, SapOptions, expand_options
+from sap_warp.solver.options import OPTION_NAMES, SapOptions, expand_options, override_options
 
 NAN, INF = float("nan"), float("inf")
 
@@ -317,3 +317,16 @@ def test_keywords_for_editors_are_those_of_the_solver():
     assert choices == options._CHOICES | dict.fromkeys(options._PRECISIONS, ("fp32", "fp64"))
     further = set(get_type_hints(keywords.SimulationOptions)) - set(hints)
     assert further == {"contact_preset_variant", "block_dim", "strict_capacity", "rigid_contact_max"}
+
+
+def test_a_users_preset_brings_what_it_sets():
+    """`robot` on a scene that names its line search takes its own, unless the user names one; `drake` names none."""
+    scene = {"contact_preset_variant": "approx32", "line_search_variant": "armijo_decay", "max_rigid_contact": 8}
+    robot = override_options(scene, {"contact_preset_variant": "robot"})
+    assert robot == {"contact_preset_variant": "robot", "max_rigid_contact": 8}
+    assert expand_options(**robot).line_search_variant == "loose_root"
+    named = override_options(scene, {"contact_preset_variant": "robot", "line_search_variant": "exact_root"})
+    assert expand_options(**named).line_search_variant == "exact_root"
+    drake = override_options(scene | {"contact_weight_mode": "body_inertia"}, {"contact_preset_variant": "drake"})
+    assert drake == {**scene, "contact_preset_variant": "drake"}
+    assert override_options(scene, {}) == scene

@@ -186,8 +186,8 @@ def rod_joint(builder):
     builder.add_articulation([builder.add_joint_free(first), builder.add_joint_rod(first, second, label="noodle")])
 
 
-@refused("shared by all worlds", "'common'")
-def shared_body(builder):
+@refused("bodies of single worlds can touch", "'common'")
+def shared_body_that_local_ones_can_touch(builder):
     box(builder, label="common")
     builder.begin_world()
     box(builder, label="local")
@@ -401,7 +401,7 @@ def test_directions_of_length_zero_are_refused(name):
 def test_only_the_offenders_are_named():
     """Healthy entities beside an unsupported one do not appear in the message."""
     builder = newton.ModelBuilder()
-    shared_body(builder)
+    shared_body_that_local_ones_can_touch(builder)
     friction_on_distance_joint(builder)
     with pytest.raises(UnsupportedModelError) as error:
         check_model(builder.finalize(device="cpu"))
