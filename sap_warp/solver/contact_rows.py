@@ -23,6 +23,7 @@ from ..kernels.types import FP64, Types
 from .contact_data import make_contact_data
 from .contact_input import CARRIED, MASSLESS, ContactInput, ShapeOwner
 from .contact_weight import BODY_INERTIA, DELASSUS, make_delassus, make_mobility
+from .kinematics import make_point_acceleration
 from .layout import Layout
 from .motion_data import make_motion_data
 from .options import CONTACT_POINT_MODES
@@ -127,6 +128,7 @@ def make_contact_rows(
     delassus = make_delassus(pose, dynamics, weight)
     diagonal_weight, delassus_weight = delassus.diagonal_weight, delassus.delassus_weight
     side_points = make_body_points(pose, contact_pose, dynamics).side_points
+    point_acceleration = make_point_acceleration(pose, dynamics, types)
     regularize = make_contact_term(types).regularize
     to_pose, to_vec3d = make_spatial(contact_pose).to_vec3, make_spatial(FP64).to_vec3
     to_solve, to_weight, to_weight_quat = (
@@ -145,16 +147,6 @@ def make_contact_rows(
             arm = x + to_solve(to_pose(d.origin[reference] - d.origin[side.root]))
             v = to_solve(d.Vv[side.root]) + wp.cross(to_solve(d.Vw[side.root]), arm)
         return v
-
-    @wp.func
-    def point_acceleration(d: wp.ref[Motion], b: int, r: vec3) -> vec3:
-        """Acceleration of the point r of body b, r about its tree's reference point, if no dof accelerates."""
-        a = vec3()
-        if b >= 0:
-            w = to_solve(d.Vw[b])
-            a = to_solve(d.av[b]) + wp.cross(to_solve(d.aw[b]), r)
-            a += wp.cross(w, to_solve(d.Vv[b]) + wp.cross(w, r))
-        return a
 
     @wp.func
     def store_regularization(law: wp.ref[ContactLaw], out: wp.ref[Contacts], row: int, w: scalar):

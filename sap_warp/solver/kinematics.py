@@ -382,3 +382,24 @@ def make_place_world(pose: Types, types: Types):
                 level += 1
 
     return place_world
+
+
+@functools.cache
+def make_point_acceleration(pose: Types, dynamics: Types, types: Types):
+    """``point_acceleration(d, b, r)`` of the point r of body b if no dof accelerates [m/s^2], 0 for no body.
+
+    r is measured about the reference point of the body's tree, in world axes. Motions have the precision ``dynamics``,
+    points and results the precision ``types``.
+    """
+    Motion, vec3, to_vec3 = make_motion_data(pose, dynamics), types.vec3, make_spatial(types).to_vec3
+
+    @wp.func
+    def point_acceleration(d: wp.ref[Motion], b: int, r: vec3) -> vec3:
+        a = vec3()
+        if b >= 0:
+            w = to_vec3(d.Vw[b])
+            a = to_vec3(d.av[b]) + wp.cross(to_vec3(d.aw[b]), r)
+            a += wp.cross(w, to_vec3(d.Vv[b]) + wp.cross(w, r))
+        return a
+
+    return point_acceleration

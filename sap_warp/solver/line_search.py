@@ -328,4 +328,4 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
         root.iterations = root.iterations + trials
         return root
 
-    return SimpleNamespace(Line=Line, scratch=scratch, search=search)
+    return SimpleNamespace(Line=Line, scratch=scratch, line_value=line_value, search=search)

@@ -3,6 +3,7 @@
 l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over dofs l_k(v_k)
        + sum over bilateral rows l_b(J_b v)
 
+start      v0, and up to three whole steps in which contacts are held that seem to stick     `held_contacts`
 iterate    H d = -g,  v <- v + alpha d                  `objective`, `packed_rows`, `line_search`
 stop       |D g| <= abs_tol + rel_tol max(|D A v|, |D j|), D = diag(A)^(-1/2), j all impulses of the terms
 or |l_new - l_old| <= cost_abs_tol + cost_rel_tol (l_new + l_old)/2
@@ -49,6 +50,8 @@ LARGEST_SPEED = 1e15
 """A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
 MAX_REGISTERS = 128
 """Of a lane on CUDA: twice as many worlds run at a time as with all that ptxas likes to take, see docs/cuda.md."""
+FREE_STEPS = 3
+"""Iterations of a solve that may be free, see `held_contacts`."""
 LONG_STEP = 0.5
 """Only a longer step may end the iteration by its gain: a short one changes the cost little however far the minimum."""
 
@@ -64,12 +67,14 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
     F = make_objective(dynamics, types, linear, pose)
     start_at_v0, gradient, hessian, newton_direction = F.start_at_v0, F.gradient, F.hessian, F.newton_direction
     aim_contacts, advance_contacts = F.aim_contacts, F.advance_contacts
+    any_overshoots, hold_contacts = F.any_overshoots, F.hold_contacts
     rows = make_constraint_terms(dynamics, types, linear, pose)
     row_count, rows_cost, aim_rows, advance_rows = rows.row_count, rows.rows_cost, rows.aim_rows, rows.advance_rows
     dof_terms = make_dof_terms(types)
     evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
     line_search = make_line_search(dynamics, types, linear, pose, cost)
     Line, scratch, search = line_search.Line, line_search.scratch, line_search.search
+    line_value = line_search.line_value
     energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
     sum_costs = make_block_sum(costs)
     has_excess_energy = make_stability(dynamics, types, linear, pose)
@@ -89,11 +94,12 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
 
     @wp.struct
     class Cost:
-        """What is known of the momentum's cost at v0, 1/2 p^T A^-1 p."""
+        """What is known of the momentum's cost 1/2 p^T A^-1 p where costs are first counted."""
 
         is_counted: int
         is_known: int
         momentum: energy  # or, as long as it is not known, a lower bound
+        moved: energy  # how much more it is than at v0
 
     @wp.func
     def find_v_star(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
@@ -139,7 +145,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
 
     @wp.func
     def cost_at_start(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
-        """The cost at v0, where s.p is minus the impulse: what is a parabola along any direction, and the rest.
+        """The cost where it is first counted: what is a parabola along any direction, and the rest.
 
         Of the momentum's cost 1/2 p^T A^-1 p two lower bounds follow from x = p^2/A_ee. Half the largest x is one, and
         the mean of all x, each weighted with itself, is not larger. Half the sum of all x over the number of dofs of a
@@ -182,6 +188,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
         if known.is_known == 0:
             true_cost = find_v_star(p, s)
             if true_cost >= energy(0.0):  # else the Hessian will show what is wrong with A
+                true_cost += known.moved
                 line.m0 = line.m0 + (true_cost - known.momentum)
                 line.cost = line.cost + (true_cost - known.momentum)
             known.is_known = 1
@@ -226,6 +233,37 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
         advance_rows(p, s, alpha)
         barrier()
         line.m0 = line.m0 + step * (line.m1 + energy(0.5) * step * line.m2)
+
+    @wp.func
+    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> bool:
+        """Whether the whole of s.dv turns the slip of contacts round, and ends steeper than it began."""
+        if any_overshoots(p, s):
+            return line_value(p, s, line, energy(1.0))[1] > -line.slope
+        return False
+
+    @wp.func
+    def momentum_gain(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
+        """Change of the momentum's cost along the whole of s.dv."""
+        total = costs()
+        e = int(p.first + lane())
+        while e < p.last:
+            total[0] += energy(s.dv[e] * (s.p[e] + scalar(0.5) * s.A_dv[e]))
+            e += wp.block_dim()
+        return sum_costs(total, scratch(s), p.world)[0]
+
+    @wp.func
+    def advance_freely(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+        """V <- v + d; returns whether contacts are held there because they overshot, see `held_contacts`."""
+        barrier()
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = s.v[e] + s.dv[e]
+            s.p[e] = s.p[e] + s.A_dv[e]
+            e += wp.block_dim()
+        holds = hold_contacts(p, s, hold)
+        advance_rows(p, s, scalar(1.0))
+        barrier()
+        return holds
 
     @wp.func
     def is_enough(p: wp.ref[Problem], gain: energy, cost: energy) -> bool:
@@ -410,20 +448,31 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
                 line = Line()
                 known = Cost()
                 known.is_known = p.motion.solved
-                start_at_v0(p, s)
-                while not is_optimal(p, s, r):
+                free_steps = wp.min(wp.static(FREE_STEPS), p.options.max_iterations - 1)
+                # while contacts are held, gradient and Hessian are not those of the cost
+                holds = start_at_v0(p, s, r.iterations < free_steps)
+                while not is_optimal(p, s, r) or holds:
                     if r.status == DIVERGED:
                         break
                     if r.iterations >= p.options.max_iterations:
                         r.status = ITERATION_LIMIT
                         break
-                    if known.is_counted == 0:
-                        cost_at_start(p, s, line, known)
                     hessian(p, s)
                     if newton_direction(p, s) == 0:
+                        if holds:  # see whether it is for that
+                            holds = start_at_v0(p, s, False)
+                            known.moved = energy(0.0)
+                            continue
                         r.status = FACTORIZATION_FAILED
                         break
                     aim(p, s, line)
+                    if known.is_counted == 0:
+                        if holds or (r.iterations < free_steps and overshoots(p, s, line)):
+                            known.moved += momentum_gain(p, s)
+                            r.iterations += 1
+                            holds = advance_freely(p, s, r.iterations < free_steps)
+                            continue
+                        cost_at_start(p, s, line, known)
                     if p.options.line_search != MONOTONE_DECAY and p.options.cost_rel_tol > wp.float64(0.0):
                         know_cost(p, s, line, known)  # these compare with the size of the cost
                     step = search(p, s, line)

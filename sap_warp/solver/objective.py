@@ -21,10 +21,11 @@ from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
 from .constraint_terms import make_constraint_terms
+from .held_contacts import make_was_held
 from .small_worlds import make_small_worlds
 from .solve_data import make_problem
 from .stiffness import make_stiffness
-from .terms.contact import make_contact_term
+from .terms.contact import SLIDING, make_contact_term
 from .terms.dof import make_dof_terms
 
 
@@ -37,7 +38,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     Problem, Data = structs.Problem, structs.Data
     evaluate = make_dof_terms(types).evaluate
     term = make_contact_term(types)
-    Projection, project, track = term.Projection, term.project, term.track
+    Projection, project, held, track = term.Projection, term.project, term.held, term.track
+    was_held = make_was_held(dynamics, types, linear, pose)
     to_vec3 = make_spatial(types).to_vec3
     multiply, solve = make_multiply(dynamics, types), make_solve(linear)
     columns = make_add_rows(linear, dynamics)
@@ -73,6 +75,11 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             p.contacts.Rt[row],
             p.contacts.Rn[row],
         )
+
+    @wp.func
+    def hold_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+        """The same of a row that has to stick."""
+        return held(vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.Rt[row], p.contacts.Rn[row])
 
     @wp.func
     def body_velocities(p: wp.ref[Problem], s: wp.ref[Data], v: wp.array(dtype=scalar)):
@@ -116,8 +123,11 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         return value
 
     @wp.func
-    def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data]):
-        """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse."""
+    def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+        """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
+
+        With ``hold``, contacts that stuck a step ago do so still; returns whether there are any that seem to slide.
+        """
         e = int(p.first + lane())
         while e < p.last:
             s.v[e] = scalar(p.motion.v0[e])
@@ -135,6 +145,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             row_velocities(p, s.v, s.vc)
         else:
             body_velocities(p, s, s.v)
+        kept = vec3()
         row = int(p.row + lane())
         while row < p.row_end:
             vc = p.contacts.drift[row]
@@ -143,10 +154,16 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             else:
                 vc += relative_velocity(p, s, row)
             s.vc[row] = vc
-            s.projection[row] = project_row(p, row, vc)
+            at = project_row(p, row, vc)
+            if hold:
+                if was_held(p, row, vc, at):
+                    at = hold_row(p, row, vc)
+                    kept[0] += scalar(1.0)
+            s.projection[row] = at
             row += wp.block_dim()
         start_rows(p, s)
         barrier()
+        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
 
     @wp.func
     def aim_contacts(p: wp.ref[Problem], s: wp.ref[Data]):
@@ -174,6 +191,22 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             row += wp.block_dim()
 
     @wp.func
+    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> bool:
+        """Whether the whole step along s.dv turns the slip of a sliding contact round."""
+        slides = s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0)
+        return slides and s.track[row].vv < -s.track[row].vd
+
+    @wp.func
+    def any_overshoots(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+        count = vec3()
+        row = int(p.row + lane())
+        while row < p.row_end:
+            if overshoots(p, s, row):
+                count[0] += scalar(1.0)
+            row += wp.block_dim()
+        return block_sum(count, s.scratch, p.world)[0] > scalar(0.0)
+
+    @wp.func
     def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
         """Move the rows along their direction, and if asked to, see what they do there."""
         row = int(p.row + lane())
@@ -183,6 +216,23 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             if renew:
                 s.projection[row] = project_row(p, row, vc)
             row += wp.block_dim()
+
+    @wp.func
+    def hold_contacts(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+        """Likewise the whole way; with ``hold``, contacts that overshoot stick. Returns whether there are any."""
+        kept = vec3()
+        row = int(p.row + lane())
+        while row < p.row_end:
+            vc = s.vc[row] + s.dvc[row]
+            s.vc[row] = vc
+            at = project_row(p, row, vc)
+            if hold and at.mode == SLIDING:
+                if overshoots(p, s, row):
+                    at = hold_row(p, row, vc)
+                    kept[0] += scalar(1.0)
+            s.projection[row] = at
+            row += wp.block_dim()
+        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
 
     @wp.func
     def gather_wrench(p: wp.ref[Problem], s: wp.ref[Data], b: int):
@@ -392,6 +442,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         start_at_v0=start_at_v0,
         aim_contacts=aim_contacts,
         advance_contacts=advance_contacts,
+        any_overshoots=any_overshoots,
+        hold_contacts=hold_contacts,
         gradient=gradient,
         hessian=hessian,
         newton_direction=newton_direction,

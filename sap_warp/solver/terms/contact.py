@@ -160,6 +160,22 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         return r
 
     @wp.func
+    def held(vc: vec3, n: vec3, vhat: scalar, Rt: scalar, Rn: scalar) -> Projection:
+        """The law of stiction, whatever impulse it takes."""
+        r = Projection()
+        mobility_n = scalar(1.0) / Rn
+        mobility_t = scalar(1.0) / Rt
+        vn = wp.dot(n, vc)
+        yn = (vhat - vn) * mobility_n
+        yt = (n * vn - vc) * mobility_t
+        r.mode = STICTION
+        r.gamma = n * yn + yt
+        r.across = mobility_t
+        r.along_n = mobility_n - mobility_t
+        r.cost = scalar(0.5) * (Rn * yn * yn + Rt * wp.dot(yt, yt))
+        return r
+
+    @wp.func
     def project(vc: vec3, n: vec3, vhat: scalar, mu: scalar, Rt: scalar, Rn: scalar) -> Projection:
         """Impulse, cost and curvature at relative velocity vc."""
         r = Projection()
@@ -173,11 +189,7 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         yr = norm - eps
         mu_hat = mu * Rt * mobility_n
         if mu > scalar(0.0) and yn > scalar(0.0) and yr <= mu * yn:
-            r.mode = STICTION
-            r.gamma = n * yn + yt
-            r.across = mobility_t
-            r.along_n = mobility_n - mobility_t
-            r.cost = scalar(0.5) * (Rn * yn * yn + Rt * yy)
+            r = held(vc, n, vhat, Rt, Rn)
         elif yn > -mu_hat * yr:
             f = scalar(1.0) / (scalar(1.0) + mu * mu_hat)
             gn = f * (yn + mu_hat * yr)
@@ -240,6 +252,7 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         Projection=Projection,
         Track=Track,
         regularize=regularize,
+        held=held,
         project=project,
         track=track,
         value_along=value_along,

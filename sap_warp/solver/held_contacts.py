@@ -1,0 +1,56 @@
+"""Contacts that are taken to stick while the Newton iteration begins, found in the state alone.
+
+A contact sticks at slip velocities below mu gamma_n R_t, 1e-4 m/s or so; slower than that friction is stiff, faster
+it has no stiffness along the slip at all. Newton's method, coming from sliding, shoots past rest, and a line search
+ends there once for each contact that comes to rest: of the iterations of a falling humanoid that was most.
+
+So the first `newton.FREE_STEPS` iterations may be free: whole steps without a search, with chosen contacts *held*, in
+stiction however large the impulse that it takes. Two kinds of contacts are:
+
+    stuck before   While bodies turn, one step changes the slip velocity J v of the same v by more than what sticks: at
+                   v0 a contact that stuck looks as if it slid. With a the relative acceleration of the two points if
+                   no dof accelerates, its slip was u = (J v0 - h a)_t. It is held if that is most of the explanation,
+                   |u| < EXPLAINED |(J v0)_t|, and friction could stop the rest easily, |u| < HELD w mu gamma_n.
+    overshoots     A step would turn its slip round, and the cost ends steeper than it began. It is held in the next.
+
+Wherever they lead, Newton's method goes on from there with the cost as it is, and the line search. The minimizer is
+one; only the way to it is shorter. Nothing is remembered from step to step.
+"""
+
+import functools
+
+import warp as wp
+
+from ..kernels.types import Types
+from .kinematics import make_point_acceleration
+from .solve_data import make_problem
+from .terms.contact import SLIDING, make_contact_term
+
+EXPLAINED = 0.5
+"""Share of a contact's slip velocity that turning may leave unexplained [-]."""
+HELD = 0.02
+"""Share of the slip velocity that friction could stop alone, w mu gamma_n, up to which a contact stuck [-]."""
+
+
+@functools.cache
+def make_was_held(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """``was_held(p, row, vc, at)``: whether a row that slides at v0 stuck before; ``at`` is its projection there."""
+    scalar, vec3 = types.scalar, types.vec3
+    Problem, Projection = make_problem(dynamics, types, linear, pose).Problem, make_contact_term(types).Projection
+    point_acceleration = make_point_acceleration(pose, dynamics, types)
+
+    @wp.func
+    def was_held(p: wp.ref[Problem], row: int, vc: vec3, at: wp.ref[Projection]) -> bool:
+        if at.mode != SLIDING:
+            return False
+        n = p.contacts.normal[row]
+        a = point_acceleration(p.motion, p.contacts.body_b[row], p.contacts.r_b[row])
+        a -= point_acceleration(p.motion, p.contacts.body_a[row], p.contacts.r_a[row])
+        u = vc - a * p.h
+        u -= n * wp.dot(n, u)
+        slip = vc - n * wp.dot(n, vc)
+        reach = scalar(wp.static(HELD)) * p.contacts.weight[row] * p.contacts.mu[row] * wp.dot(n, at.gamma)
+        share = scalar(wp.static(EXPLAINED * EXPLAINED))
+        return wp.dot(u, u) < wp.min(reach * reach, share * wp.dot(slip, slip))
+
+    return was_held
