@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from ..scene_files import printable, scene_description, shipped_scenes
 from .quiet import without_driver_warning
 
-COMPILING = "Preparing kernels: compiled once, which can take a minute, then cached ..."
+COMPILING = "Preparing kernels: compiled on the first run (some 15 s on two cores), then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 DEFAULT_SCENE = "humanoid"
 
