@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..faq import see
 from .catalog import QUANTITIES
 
 if TYPE_CHECKING:
     from .recording import SignalRecording
 
+_INSTALL = "pip install 'sap-warp[plot]', or write .csv." + see("missing-extra")
 SUFFIXES = (".csv", ".npz", ".parquet", ".png", ".svg", ".pdf")
 FEW_WORLDS = 6
 """Up to so many worlds each has its own line in a drawing; more are drawn as mean and range."""
@@ -42,7 +44,7 @@ def _import_pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(f"Parquet needs pyarrow ({error}): pip install 'sap-warp[plot]', or write .csv.") from None
+        raise ImportError(f"Parquet needs pyarrow ({error}): {_INSTALL}") from None
     return pyarrow
 
 
@@ -51,7 +53,7 @@ def _import_matplotlib() -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"Drawings need matplotlib ({error}): pip install 'sap-warp[plot]', or write .csv.") from None
+        raise ImportError(f"Drawings need matplotlib ({error}): {_INSTALL}") from None
     return Figure, FigureCanvasAgg
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self, overload
 import numpy as np
 import warp as wp
 
+from ..faq import see
 from ..kernels.capture import launches
 from .array_view import ArrayView
 from .arrays import HOST_DLPACK, as_mask, as_scalars, broadcast, numpy_dtype, read_only, to_device, to_host, with_3_axes
@@ -310,6 +311,7 @@ class WorldView(ArrayView):
             raise HeterogeneousWorldsError(
                 f"{self.name} has between {sizes.min()} and {sizes.max()} entries per world, so there is no array of "
                 "shape (worlds, entries). Use flat() with offsets, or world(i), or view[i, names] for one world."
+                + see("different-worlds")
             )
 
     def _check_world(self, index: Any) -> int:
