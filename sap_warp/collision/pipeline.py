@@ -61,12 +61,12 @@ class SapCollisionPipeline:
     """Finds the contacts of all worlds at one instant and writes them into a bounded buffer.
 
     Example:
-        ::
-
-            collision = SapCollisionPipeline(collision_model, rigid_contact_max=256)
-            contacts = collision.contacts()
-            collision.collide(sap_collision_state_from_state(state_0), contacts)
-            solver.step(state_0, state_1, control, contacts, dt)
+        ```python
+        collision = SapCollisionPipeline(collision_model, rigid_contact_max=256)
+        contacts = collision.contacts()
+        collision.collide(sap_collision_state_from_state(state_0), contacts)
+        solver.step(state_0, state_1, control, contacts, dt)
+        ```
     """
 
     newton_pipeline: newton.CollisionPipeline

@@ -36,8 +36,8 @@ EXAMPLES: dict[str, Sequence[Example]] = {
         ("sap-warp diagnose franka_pick_cube --preset approx32 --after 3", "why does the grip slip?"),
     ),
     "explain": (
-        ("sap-warp explain franka_pick_cube", "the pairs of shapes that may meet"),
-        ("sap-warp explain franka_pick_cube panda_leftfinger cube", "stiffness, friction and depth of one pair"),
+        ("sap-warp explain franka_pick_cube", "list the shapes: numbers, labels, bodies"),
+        ("sap-warp explain box_stack box_0 box_1", "stiffness, friction and depth of one pair"),
     ),
     "train": (
         ("sap-warp train CartPoleSwingUp", "a pole that swings up, in a minute or two"),

@@ -35,13 +35,13 @@ class WorldView(ArrayView):
     """One array of a simulation: by world, by name of its columns, or entry by entry.
 
     Example:
-        ::
-
-            sim.joint_q.numpy()                         # (worlds, coords)
-            sim.joint_q["left_knee"].numpy()            # (worlds,)
-            sim.joint_f["*_knee"] = 2.0                 # all knees of all worlds
-            sim.joint_f[mask, ["left_hip", "right_hip"]] = torques
-            sim.body_q["torso", 2]                      # heights, (worlds,)
+        ```python
+        sim.joint_q.numpy()                         # (worlds, coords)
+        sim.joint_q["left_knee"].numpy()            # (worlds,)
+        sim.joint_f["*_knee"] = 2.0                 # all knees of all worlds
+        sim.joint_f[mask, ["left_hip", "right_hip"]] = torques
+        sim.body_q["torso", 2]                      # heights, (worlds,)
+        ```
 
     Nothing here copies on the CPU, and the memory stays the same as long as the simulation lives: take a view once and
     use it after every step. On CUDA NumPy arrays are copies that follow: they are brought up to date by every step,

@@ -62,11 +62,11 @@ class SolverSAP(SolverBase):
     """Advances articulated worlds by the SAP convex formulation of compliant frictional contact.
 
     Example:
-        ::
-
-            solver = SolverSAP(model, contact_preset_variant="drake", line_search_variant="armijo_decay")
-            pipeline.collide(state_0, contacts)
-            solver.step(state_0, state_1, control, contacts, dt)
+        ```python
+        solver = SolverSAP(model, contact_preset_variant="drake", line_search_variant="armijo_decay")
+        pipeline.collide(state_0, contacts)
+        solver.step(state_0, state_1, control, contacts, dt)
+        ```
     """
 
     SUPPORTED_OBSERVABLES = frozenset(

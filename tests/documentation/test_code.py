@@ -1,9 +1,9 @@
 """Every block of code in README and docs is executed as it stands.
 
 A Python block is a whole program. One whose title is "continued" is a fragment: it goes on with the names of the blocks
-above it. A block whose title is the name of a file is that file for the programs of its page. Shell blocks are not run,
-but every `sap-warp` line in them is one that the command line understands, and the scene that it names exists. A YAML
-block with the name of a file is a whole scene and loads; another one is a part of one.
+above it. A block whose title is the name of a file is that file for the programs of its page; tutorials share theirs.
+Shell blocks are not run, but every `sap-warp` line in them is one that the command line understands, and the scene that
+it names exists. A YAML block with the name of a file is a whole scene and loads; another one is a part of one.
 """
 
 import re
@@ -40,7 +40,8 @@ def on_this_machine(text):
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     """In their order, whole programs with names of their own; nothing warns."""
     monkeypatch.chdir(tmp_path)
-    for block in filter(is_file, blocks(page)):
+    shared = [other for other in PAGES if page.parent.name == "tutorials" == other.parent.name]
+    for block in (block for each in [*shared, page] for block in blocks(each) if is_file(block)):
         (tmp_path / block.title).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / block.title).write_text(block.text, encoding="utf-8")
     names = {}
