@@ -7,7 +7,7 @@ import pytest
 from tests.support.markdown import ROOT
 
 EXAMPLES = ROOT / "examples"
-ELSEWHERE = {"plan_cart_pole"}
+ELSEWHERE = {"plan_cart_pole", "plan_push_box"}
 """Run by the tests of what they show."""
 
 
