@@ -17,6 +17,7 @@ from .commands import (
     bench,
     check,
     compare_presets,
+    completion,
     diagnose,
     explain,
     play,
@@ -31,12 +32,13 @@ from .commands import (
     view,
 )
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
+from .commands.examples import EXAMPLES, FIRST_STEP, add_examples
 from .scene_files import UnknownSceneError, printable
 
 COMMANDS = (
     *(run, view, plot, sweep, bench, check, diagnose, explain),
     *(train, play),
-    *(compare_presets, validate, presets, robots, schema),
+    *(compare_presets, validate, presets, robots, schema, completion),
 )
 
 
@@ -49,6 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     format_as_code, warnings.formatwarning = warnings.formatwarning, _format_warning
     try:
+        if not (sys.argv[1:] if argv is None else argv):
+            print(FIRST_STEP, end="")
+            return EXIT_OK
         arguments = _make_parser().parse_args(argv)
         return arguments.command(arguments)
     except (CommandError, UnknownSceneError) as error:
@@ -87,6 +92,9 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
         command.add_parser(commands)
+    for name, command_parser in commands.choices.items():
+        add_examples(command_parser, EXAMPLES.get(name, ()))
+    add_examples(parser, [EXAMPLES[name][0] for name in ("run", "view", "check")])
     return parser
 
 

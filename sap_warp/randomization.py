@@ -163,12 +163,12 @@ class Randomize:
 def from_description(items: Iterable[Mapping[str, Any]]) -> list[Randomize]:
     """Terms from what a file says, one mapping each: the fields of `Randomize`, with the distribution by its name.
 
-    ::
-
-        randomize:
-          - {what: ground_mu, uniform: [0.4, 1.2]}
-          - {what: body_mass, names: torso, how: scale, uniform: [0.8, 1.2]}
-          - {what: joint_qd, names: root.v*, how: offset, normal: [0.0, 0.3], when: {seconds: 4.0}}
+    ```yaml
+    randomize:
+      - {what: ground_mu, uniform: [0.4, 1.2]}
+      - {what: body_mass, names: torso, how: scale, uniform: [0.8, 1.2]}
+      - {what: joint_qd, names: root.v*, how: offset, normal: [0.0, 0.3], when: {seconds: 4.0}}
+    ```
 
     Raises:
         ValueError: Something is unknown or missing; the message says what, and in which item.

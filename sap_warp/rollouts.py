@@ -88,11 +88,11 @@ class Rollouts:
     """Worlds for candidates.
 
     Example:
-        ::
-
-            rollouts = Rollouts("cartpole", 64, inputs={"joint_f": ["slider_to_cart"]}, hold=4)
-            found = rollouts(joint_q, joint_qd, controls)  # (coords,), (dofs,), (64, horizon, 1)
-            best = found["joint_q"][:, -1, 1].argmax()
+        ```python
+        rollouts = Rollouts("cartpole", 64, inputs={"joint_f": ["slider_to_cart"]}, hold=4)
+        found = rollouts(joint_q, joint_qd, controls)  # (coords,), (dofs,), (64, horizon, 1)
+        best = found["joint_q"][:, -1, 1].argmax()
+        ```
     """
 
     def __init__(

@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+from .faq import see
+
 SCENE_SUFFIXES = (".yaml", ".yml", ".json")
 SHORT_NAMES = {"cube": "free_cube", "stack": "box_stack", "pendulum": "double_pendulum"}
 """Other names of shipped scenes."""
@@ -63,7 +65,7 @@ def find_scene_file(name: str | os.PathLike[str]) -> Path:
             raise UnknownSceneError(other)
         shipped = shipped_scenes().get(path.stem)
         hint = f" There is a shipped scene of that name: {shipped.stem!r}." if shipped else ""
-        raise UnknownSceneError(f"there is no scene file {name!r}.{hint}")
+        raise UnknownSceneError(f"there is no scene file {name!r}.{hint}{see('unknown-scene')}")
     scenes = shipped_scenes()
     if SHORT_NAMES.get(name, name) in scenes:
         return scenes[SHORT_NAMES.get(name, name)]
@@ -71,7 +73,8 @@ def find_scene_file(name: str | os.PathLike[str]) -> Path:
         raise UnknownSceneError(other)
     near = difflib.get_close_matches(name.lower(), [*scenes, *SHORT_NAMES], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise UnknownSceneError(f"unknown scene {name!r}.{hint} Give a YAML or JSON file, or one of: {', '.join(scenes)}.")
+    known = f"Give a YAML or JSON file, or one of: {', '.join(scenes)}."
+    raise UnknownSceneError(f"unknown scene {name!r}.{hint} {known}{see('unknown-scene')}")
 
 
 def runs_offline(file: Path) -> bool:

@@ -22,6 +22,8 @@ from typing import Any
 import newton
 import numpy as np
 
+from ..faq import see
+
 _T = newton.GeoType
 _INFINITE_PLANE = 100
 """Stands for ``GeoType.PLANE`` without extent; Newton tells the two apart by their scale."""
@@ -96,7 +98,8 @@ def warn_if_unreliable(model: newton.Model, explicit_pairs: np.ndarray | None) -
         warnings.warn(
             f"{len(pairs)} shape pairs have an ellipsoid against a shape other than a plane, heightfield, sphere or "
             f"capsule, the first {name_pair(model, pairs[0])}. Newton's "
-            "narrow phase may lose such contacts when they overlap: a capsule or a convex mesh in its place is safe.",
+            "narrow phase may lose such contacts when they overlap: a capsule or a convex mesh in its place is safe."
+            + see("ellipsoids"),
             RuntimeWarning,
             stacklevel=4,
         )

@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from ..contacts import SapContacts, newton_contacts_of
+from ..faq import see
 from ..kernels.capture import launches
 from ..kernels.room import BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
 from ..model import SapModel, check_array, check_bool, check_time_step
@@ -61,12 +62,12 @@ class SapCollisionPipeline:
     """Finds the contacts of all worlds at one instant and writes them into a bounded buffer.
 
     Example:
-        ::
-
-            collision = SapCollisionPipeline(collision_model, rigid_contact_max=256)
-            contacts = collision.contacts()
-            collision.collide(sap_collision_state_from_state(state_0), contacts)
-            solver.step(state_0, state_1, control, contacts, dt)
+        ```python
+        collision = SapCollisionPipeline(collision_model, rigid_contact_max=256)
+        contacts = collision.contacts()
+        collision.collide(sap_collision_state_from_state(state_0), contacts)
+        solver.step(state_0, state_1, control, contacts, dt)
+        ```
     """
 
     newton_pipeline: newton.CollisionPipeline
@@ -260,9 +261,9 @@ class SapCollisionPipeline:
         warn_if_unreliable(pipeline.model, listed)
         pairs = find_unsupported_pairs(pipeline.model, listed)
         if pairs and action == "raise":
-            raise ValueError(describe(pairs))
+            raise ValueError(describe(pairs) + see("unsupported-pairs"))
         if pairs:
-            warnings.warn(describe(pairs), RuntimeWarning, stacklevel=3)
+            warnings.warn(describe(pairs) + see("unsupported-pairs"), RuntimeWarning, stacklevel=3)
         return pairs
 
 

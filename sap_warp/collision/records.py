@@ -7,6 +7,7 @@ import numpy as np
 import warp as wp
 
 from ..contacts import ContactCapacityError, name_worlds
+from ..faq import see
 from ..kernels.structs import StructArgument
 from .counts import PEAK, PEAK_DROPPED, PEAK_LOST, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS, PassCounts
 from .newton_compat import AdaptedPipeline
@@ -46,10 +47,10 @@ class CapacityRecord:
         record = self._record.numpy()
         problems = self._full_buffer(record) + self.inner_problems()
         if problems and self.strict:
-            raise ContactCapacityError(" ".join(problems))
+            raise ContactCapacityError(" ".join(problems) + see("dropped-contacts"))
         if problems and not self._warned:
             self._warned = True
-            warnings.warn(" ".join(problems), RuntimeWarning, stacklevel=3)
+            warnings.warn(" ".join(problems) + see("dropped-contacts"), RuntimeWarning, stacklevel=3)
         return record
 
     @property

@@ -14,10 +14,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..faq import see
 from ..scene_files import printable, scene_description, shipped_scenes
 from .quiet import without_driver_warning
 
-COMPILING = "Preparing kernels: compiled once, which can take a minute, then cached ..."
+COMPILING = "Preparing kernels: compiled on the first run (some 15 s on two cores), then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 DEFAULT_SCENE = "humanoid"
 
@@ -128,7 +129,7 @@ def find_device(name: str | None) -> Any:
             return wp.get_device(name)
         except (ValueError, RuntimeError) as error:
             known = ", ".join(device.alias for device in wp.get_devices())
-            raise CommandError(f"no device {name!r} here; there is: {known}.") from error
+            raise CommandError(f"no device {name!r} here; there is: {known}.{see('no-device')}") from error
 
 
 # Files.

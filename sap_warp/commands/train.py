@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..faq import see
 from ..task_names import shipped_tasks
 from .common import (
     COMPILING,
@@ -113,7 +114,8 @@ def _prepare_torch(threads: int) -> None:
     try:
         import torch
     except ImportError:
-        raise CommandError("ppo needs torch: pip install 'sap-warp[rl]'; --algorithm ars does without.") from None
+        text = "ppo needs torch: pip install 'sap-warp[rl]'; --algorithm ars does without."
+        raise CommandError(text + see("missing-extra")) from None
     torch.set_num_threads(threads)
 
 

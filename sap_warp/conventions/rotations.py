@@ -32,7 +32,7 @@ def convert_pose(pose: Any, source: str | Convention, target: str | Convention) 
     """Convert free-joint positions between layouts: order of position and rotation, and of the quaternion.
 
     Args:
-        pose: Body poses in the layout of the system ``source``, shape [..., 7] [m].
+        pose: Body poses in the layout of the system ``source``, in [m], shape [..., 7].
 
     Returns:
         Poses in the layout of the system ``target``, shape [..., 7], a new array.

@@ -64,7 +64,7 @@ def convert_shape(
 
 
 def cone_center_of_mass(half_height: Any) -> Array:
-    """Return the centre of mass of a solid Newton cone in its shape frame, shape [..., 3] [m].
+    """Return the centre of mass of a solid Newton cone in its shape frame, in [m], shape [..., 3].
 
     The shape frame sits halfway between base (-Z) and apex (+Z), but the mass is nearer the base, a quarter of the
     full height above it.

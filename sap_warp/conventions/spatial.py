@@ -34,14 +34,14 @@ def convert_twist(
     """Convert rigid-body velocities between systems.
 
     Args:
-        twist: Velocities in the source's layout, shape [..., 6] [m/s, rad/s; deg/s for USD].
+        twist: Velocities in the source's layout, in [m/s, rad/s; deg/s for USD], shape [..., 6].
         source: System of ``twist``.
         target: System wanted.
         pose: Body pose in the world: an array [..., 7] (x, y, z, qx, qy, qz, qw) [m] or a pair (position, rotation).
             Excludes ``position`` and ``rotation``.
-        position: Body origin p_WB in the world, shape [..., 3] [m]. Needed for the Modern Robotics spatial twist.
+        position: Body origin p_WB in the world, in [m], shape [..., 3]. Needed for the Modern Robotics spatial twist.
         rotation: Body orientation, unit quaternion xyzw, shape [..., 4]. Needed to change axes or to use ``com``.
-        com: Centre of mass in the body frame, shape [..., 3] [m]. Needed to move between centre of mass and another
+        com: Centre of mass in the body frame, in [m], shape [..., 3]. Needed to move between centre of mass and another
             point; pass zeros if the centre of mass is the body origin.
 
     Returns:
@@ -71,7 +71,7 @@ def convert_wrench(
     For every system that has both, the dot product of wrench and twist is the same power [W].
 
     Args:
-        wrench: Forces and moments in the source's layout, shape [..., 6] [N, N m].
+        wrench: Forces and moments in the source's layout, in [N, N m], shape [..., 6].
         source: System of ``wrench``.
         target: System wanted.
         pose: As in :func:`convert_twist`.

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..faq import see
+
 
 class Arrays:
     """Makes and views arrays of one library on one device."""
@@ -93,7 +95,7 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError("This needs torch: pip install 'sap-warp[rl]'") from error
+        raise ImportError("This needs torch: pip install 'sap-warp[rl]'" + see("missing-extra")) from error
     return torch
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..faq import see
 from .registration import find_task
 from .runner import BOUND, Ended, Runner
 
 try:
     import gymnasium
 except ImportError as error:
-    raise ImportError("This needs gymnasium: pip install 'sap-warp[rl]'") from error
+    raise ImportError("This needs gymnasium: pip install 'sap-warp[rl]'" + see("missing-extra")) from error
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space

@@ -22,26 +22,26 @@ class Task:
     """Base class of tasks.
 
     Example:
-        ::
+        ```python
+        class Balance(Task):
+            scene = "cartpole.yaml"
+            actions = JointEfforts("slider_to_cart", scale=20.0)
 
-            class Balance(Task):
-                scene = "cartpole.yaml"
-                actions = JointEfforts("slider_to_cart", scale=20.0)
+            @observation
+            def state(self):
+                return self.joint_q, self.joint_qd
 
-                @observation
-                def state(self):
-                    return self.joint_q, self.joint_qd
+            @reward(1.0)
+            def upright(self):
+                return self.xp.cos(self.joint_q[:, 1])
 
-                @reward(1.0)
-                def upright(self):
-                    return self.xp.cos(self.joint_q[:, 1])
+            @termination
+            def at_the_end_of_the_rail(self):
+                return abs(self.joint_q[:, 0]) > 2.0
 
-                @termination
-                def at_the_end_of_the_rail(self):
-                    return abs(self.joint_q[:, 0]) > 2.0
-
-                def start(self, worlds, draw):
-                    return draw.uniform(-0.1, 0.1, 2), None
+            def start(self, worlds, draw):
+                return draw.uniform(-0.1, 0.1, 2), None
+        ```
 
     Terms are methods without arguments that return arrays over all worlds. They read the arrays below, which share the
     memory of the simulation: NumPy or torch, and ``self.xp`` is that library. Keep results of your own in attributes

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import warp as wp
 
+from ..faq import see
+
 R = TypeVar("R")
 
 _LEAST_FREE = 1 << 20
@@ -58,7 +60,7 @@ def _refuse_if_not_writable(error: Exception) -> None:
     if in_cache or (failed and _cache().is_dir() and shutil.disk_usage(_cache()).free < _LEAST_FREE):
         raise KernelCacheError(
             f"Compiled kernels cannot be written to the cache {_cache()} ({error}). Make room or give write access "
-            "there, or set the environment variable WARP_CACHE_PATH to another folder."
+            "there, or set the environment variable WARP_CACHE_PATH to another folder." + see("kernel-cache")
         ) from error
 
 

@@ -37,19 +37,14 @@ class ARS:
         """Begin with the policy that does nothing.
 
         Args:
-            runner: Runs the task; its number of worlds is even, and a multiple of twice the repeats.
+            runner: Runs the task.
             settings: See there.
             seed: Of the directions; the task has its own.
 
         Raises:
-            ValueError: The worlds cannot be divided into pairs.
+            ValueError: The task has torch's arrays.
         """
         self.runner, self.settings = runner, settings or ARSSettings()
-        if runner.num_worlds % (2 * self.settings.repeats):
-            raise ValueError(
-                f"Random search tries pairs of directions in {self.settings.repeats} worlds each; {runner.num_worlds} "
-                f"worlds are no multiple of {2 * self.settings.repeats}."
-            )
         if runner.arrays.is_torch:
             raise ValueError('Random search uses NumPy: make the task with arrays="numpy".')
         size = runner.observation_size
@@ -63,10 +58,21 @@ class ARS:
         return self._features(np.asarray(observation)) @ self.weights.T
 
     def begin(self) -> None:
-        """Every update starts its own episodes."""
+        """Every update starts its own episodes; learning, unlike playing, needs pairs of worlds.
+
+        Raises:
+            ValueError: The worlds cannot be divided into pairs.
+        """
+        worlds, each = self.runner.num_worlds, self.settings.repeats
+        if worlds % (2 * each):
+            raise ValueError(
+                f"Random search tries pairs of directions in {each} worlds each; {worlds} worlds are no multiple of "
+                f"{2 * each}."
+            )
 
     def update(self, episodes: Episodes) -> dict[str, float]:
-        """Try directions for an episode each, and take a step."""
+        """Try directions for an episode each, and take a step. `begin` says whether there are worlds for that."""
+        self.begin()
         settings, worlds = self.settings, self.runner.num_worlds
         count = worlds // (2 * settings.repeats)
         directions = self._random.standard_normal((count, *self.weights.shape)).astype(np.float32)

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..envs import Runner
+from ..faq import see
 from .progress import Episodes
 
 try:
     import torch
 except ImportError as error:
-    raise ImportError("PPO needs torch: pip install 'sap-warp[rl]'") from error
+    raise ImportError("PPO needs torch: pip install 'sap-warp[rl]'" + see("missing-extra")) from error
 
 
 @dataclass

@@ -97,9 +97,9 @@ class Training:
         """
         plan, start, used = self.plan, time.monotonic(), time.process_time()
         taken = self.runner.taken
+        self.learner.begin()
         plan.folder.mkdir(parents=True, exist_ok=True)
         saved, row = start, dict(self.history.rows[-1]) if self.history.rows else {}
-        self.learner.begin()
         with _interruptible() as interrupted:
             while self.iteration < plan.iterations and not interrupted.is_set():
                 log = self.learner.update(self.episodes)

@@ -27,10 +27,10 @@ class Camera:
     """Where a picture is taken from. What is not given is chosen so that the scene fills the picture.
 
     Example:
-        ::
-
-            sim.render(camera=Camera(eye=(2.0, -2.0, 1.0), target=(0.0, 0.0, 0.5)))
-            sim.render(camera=Camera(preset="side", follow="torso"))
+        ```python
+        sim.render(camera=Camera(eye=(2.0, -2.0, 1.0), target=(0.0, 0.0, 0.5)))
+        sim.render(camera=Camera(preset="side", follow="torso"))
+        ```
     """
 
     preset: str = "auto"

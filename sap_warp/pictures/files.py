@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..faq import see
+
 USD = (".usd", ".usda", ".usdc")
 SUFFIXES = (".mp4", ".gif", ".png", ".html", *USD)
 _LEAST_FREE = 1 << 20
@@ -60,7 +62,7 @@ def import_viser() -> Any:
         import viser
     except ImportError as error:
         raise RecordingError(
-            f"pages need viser, which does not load ({error}): pip install 'sap-warp[viewer]'."
+            f"pages need viser, which does not load ({error}): pip install 'sap-warp[viewer]'." + see("missing-extra")
         ) from None
     return viser
 
@@ -70,7 +72,8 @@ def _find_ffmpeg() -> Any:
         import imageio_ffmpeg
     except ImportError as error:
         what = f"MP4 needs imageio-ffmpeg, which does not load ({error})"
-        raise RecordingError(f"{what}: pip install 'sap-warp[viewer]', or record a .gif.") from None
+        advice = "pip install 'sap-warp[viewer]', or record a .gif."
+        raise RecordingError(f"{what}: {advice}{see('missing-extra')}") from None
     try:
         imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError as error:

@@ -27,10 +27,10 @@ class Recorder:
     Its ending says what: .mp4, .gif, .png (the last picture), .html (a page to replay), or .usd, .usda, .usdc.
 
     Example:
-        ::
-
-            with sim.recorder("fall.mp4", fps=30) as film:
-                film.run(seconds=2.0)
+        ```python
+        with sim.recorder("fall.mp4", fps=30) as film:
+            film.run(seconds=2.0)
+        ```
 
     Frames can also be taken one by one with `capture`, between steps of your own. The file appears when it is closed;
     if something goes wrong before, what was there stays.

@@ -20,6 +20,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..faq import see
+
 FOLDERS, MENAGERIE = "SAP_WARP_ROBOTS", ("SAP_WARP_MENAGERIE", "MUJOCO_MENAGERIE_PATH")
 _CACHE = "~/.cache/robot_descriptions/mujoco_menagerie"
 _DATA = "example-robot-data"
@@ -108,7 +110,8 @@ def find_robot(name: str) -> Robot:
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     if not names:
         hint = f" No robots are installed: pip install 'sap-warp[robots]', or set {FOLDERS} to a folder with some."
-    raise UnknownRobotError(f"unknown robot {name!r}.{hint} 'sap-warp robots' lists those of this machine.")
+    listed = "'sap-warp robots' lists those of this machine."
+    raise UnknownRobotError(f"unknown robot {name!r}.{hint} {listed}{see('unknown-robot')}")
 
 
 def _in_folders() -> Iterator[Robot]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from ..scene_files import assets_folder
+from ..scene_files import assets_folder, shipped_scenes
 from .errors import Path, Problem, SapSceneError, show
 from .file_kinds import describe_non_file, describe_other_file, is_json_schema
 from .yaml_text import MAX_NESTING, MAX_NODES, Place, read_long_integer, read_yaml
@@ -133,7 +133,9 @@ def _read_text(file: FilePath) -> str:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _error(file, None, "there is no such file") from None
+        known = file.name in shipped_scenes()
+        hint = f"; the shipped scene of that name is Simulation.from_scene({file.name!r})" if known else ""
+        raise _error(file, None, f"there is no such file{hint}") from None
     except SapSceneError:
         raise
     except (OSError, ValueError) as error:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from ..faq import see
 from .document import SceneDocument
 from .errors import Complaint
 from .objects import Source
@@ -72,7 +73,10 @@ def resolve_source(source: Source, document: SceneDocument) -> Path:
         raise AssetSourceError(f"asset path {source.path!r}: a confined scene that is not a file has no files.")
     place = directory / source.path
     if source.path.startswith("~") or not place.resolve().is_relative_to(document.home or directory):
-        raise AssetSourceError(f"asset path {source.path!r} leads out of the folder of the scene, which is confined.")
+        raise AssetSourceError(
+            f"asset path {source.path!r} leads out of the folder of the scene, which is confined."
+            + see("confined-scene")
+        )
     return resolve_local(str(place), None)
 
 

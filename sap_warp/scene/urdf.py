@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
+from ..faq import see
 from .errors import Complaint
 from .nodes import Node, list_places, parse_xml, walk
 from .source_file import Fence, check_mesh
@@ -50,7 +51,7 @@ def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = Non
             mesh.set("filename", str(check_mesh(path, fence)))
     if missing:
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise Complaint(f"mesh files are missing: {shown}")
+        raise Complaint(f"mesh files are missing: {shown}{see('missing-meshes')}")
     _find_textures(root, source, fence)
     return ElementTree.tostring(root, encoding="unicode"), _list_unsupported(root)
 

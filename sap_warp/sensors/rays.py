@@ -22,10 +22,10 @@ class RaySensor:
     """Rays from a frame in every world; all worlds are measured by one launch.
 
     Example:
-        ::
-
-            lidar = sim.ray_sensor([[0, 0, 0.2]], [[1, 0, 0], [0, 1, 0]], body="base", ignore="*")
-            lidar.update().numpy()  # (worlds, 2)
+        ```python
+        lidar = sim.ray_sensor([[0, 0, 0.2]], [[1, 0, 0], [0, 1, 0]], body="base", ignore="*")
+        lidar.update().numpy()  # (worlds, 2)
+        ```
     """
 
     def __init__(

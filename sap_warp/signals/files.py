@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..faq import see
 from .catalog import QUANTITIES
 
 if TYPE_CHECKING:
     from .recording import SignalRecording
 
+_INSTALL = "pip install 'sap-warp[plot]', or write .csv." + see("missing-extra")
 SUFFIXES = (".csv", ".npz", ".parquet", ".png", ".svg", ".pdf")
 FEW_WORLDS = 6
 """Up to so many worlds each has its own line in a drawing; more are drawn as mean and range."""
@@ -43,7 +45,7 @@ def import_pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(f"Parquet needs pyarrow ({error}): pip install 'sap-warp[plot]', or write .csv.") from None
+        raise ImportError(f"Parquet needs pyarrow ({error}): {_INSTALL}") from None
     return pyarrow
 
 
@@ -53,7 +55,7 @@ def import_matplotlib() -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"Drawings need matplotlib ({error}): pip install 'sap-warp[plot]', or write .csv.") from None
+        raise ImportError(f"Drawings need matplotlib ({error}): {_INSTALL}") from None
     return Figure, FigureCanvasAgg
 
 

@@ -24,12 +24,12 @@ class SignalRecording:
     """Signals over time: samples are copied on the device after every ``every`` steps, and read in bundles.
 
     Example:
-        ::
-
-            with sim.record(["joint_q:left_knee", "energy"], every=5) as record:
-                sim.step(400)
-            record["energy"]  # shape (80, worlds)
-            record.plot("energy.png")
+        ```python
+        with sim.record(["joint_q:left_knee", "energy"], every=5) as record:
+            sim.step(400)
+        record["energy"]  # shape (80, worlds)
+        record.plot("energy.png")
+        ```
     """
 
     def __init__(

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import warp as wp
 
+from ..faq import see
 from ..kernels.capture import launches
 from .checkpoint_file import CheckpointError, read_checkpoint, write_checkpoint
 from .fingerprint import describe_model, digest, model_differences, saved_arrays
@@ -216,6 +217,7 @@ def _check(sim: SimulationCore, state: SimulationState) -> None:
         listed = "".join(f"\n- {line}" for line in found[:8]) + (f"\n- and {len(found) - 8} more" if found[8:] else "")
         raise CheckpointError(
             f"The checkpoint belongs to another model:{listed}\nBuild the model that it was saved with."
+            + see("another-model")
         )
     here: dict[str, Any] = {"precision": sim.precision, **asdict(sim.shards[0].solver.options)}
     saved = {"precision": meta["precision"], **meta["solver"]}
@@ -230,6 +232,7 @@ def _check(sim: SimulationCore, state: SimulationState) -> None:
         raise CheckpointError(
             f"The checkpoint was saved with other options: {'; '.join(others)}. Build the simulation with the same "
             "ones, or let Simulation.load do so; to go on with others, copy the views (sim.joint_q and so on) instead."
+            + see("another-model")
         )
     position, now = meta["sequence"], sim._schedule.position()
     texts = ["none" if one is None else f"one that holds a sample for {one['dt']:g} s" for one in (position, now)]

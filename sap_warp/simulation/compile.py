@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import warp as wp
 
+from ..notes import say
 from ..solver.newton import cost_types, make_solve_kernel, solve_types
 from ..solver.options import expand_options, override_options
 
@@ -23,6 +26,10 @@ if hasattr(os, "register_at_fork"):
 
 _NOT_COMPILED = {"max_rigid_contact", "rigid_contact_max", "strict_capacity"}
 """Options that change no kernel."""
+
+
+ANNOUNCED_AFTER = 2.0
+"""Seconds after which a reader at a terminal is told what is going on; kernels from the cache are there sooner."""
 
 
 def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver_options: Any) -> None:
@@ -65,12 +72,27 @@ def compile_beside(kernels: Iterable[Any], others: Iterable[Callable[[], Any]], 
 
     # Each thread has to prepare the headers once: this one takes part, and the one that compiles ahead goes on.
     pool, started = _ahead.pop(ahead, (None, None))
-    with pool or _make_pool() as threads:
+    with _announced(), pool or _make_pool() as threads:
         waiting = [started] if started else []
         waiting += [threads.submit(work) for _ in range(_helper_count())]
         work()
         for each in waiting:
             each.result()
+
+
+@contextmanager
+def _announced() -> Iterator[None]:
+    """Say on a terminal that kernels are being compiled, if it takes long enough to wonder."""
+    place = wp.config.kernel_cache_dir
+    line = f"compiling kernels: some 15 s on two cores, once for each set of options; they are kept in {place}"
+    timer = threading.Timer(ANNOUNCED_AFTER, say, [line])
+    timer.daemon = True
+    if sys.stderr is not None and sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _helper_count() -> int:

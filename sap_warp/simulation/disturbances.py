@@ -62,10 +62,10 @@ class ObservationNoise:
     """Adds noise to observations, in place.
 
     Example:
-        ::
-
-            noise = ObservationNoise(Normal(0.0, 0.01), seed=3)
-            noise(observations)  # float32, shape (worlds, numbers): NumPy, torch or Warp
+        ```python
+        noise = ObservationNoise(Normal(0.0, 0.01), seed=3)
+        noise(observations)  # float32, shape (worlds, numbers): NumPy, torch or Warp
+        ```
     """
 
     def __init__(self, distribution: Distribution, *, seed: int = 0, stream: str = "observation"):
@@ -102,11 +102,11 @@ class ActionLatency:
     """Lets actions arrive some control steps late, in each world by its own number of them.
 
     Example:
-        ::
-
-            latency = ActionLatency(sim.world_count, 12, Choice((0, 1, 2)), seed=3)
-            sim.joint_target_q["*leg*"] = latency(actions)
-            latency.reset(done)  # with sim.reset(done)
+        ```python
+        latency = ActionLatency(sim.world_count, 12, Choice((0, 1, 2)), seed=3)
+        sim.joint_target_q["*leg*"] = latency(actions)
+        latency.reset(done)  # with sim.reset(done)
+        ```
     """
 
     def __init__(

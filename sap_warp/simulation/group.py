@@ -97,12 +97,12 @@ class SimulationGroup:
     """Simulations that together hold the worlds of a scene, one on each device.
 
     Example:
-        ::
-
-            group = SimulationGroup.from_scene("humanoid", devices=["cuda:0", "cuda:1"], num_worlds=8192)
-            group.step(100)                                 # both GPUs at once
-            group.reset(group.joint_q["root.z"] < 0.3)
-            group.joint_f["*_knee"] = 2.0
+        ```python
+        group = SimulationGroup.from_scene("humanoid", devices=["cuda:0", "cuda:1"], num_worlds=8192)
+        group.step(100)                                 # both GPUs at once
+        group.reset(group.joint_q["root.z"] < 0.3)
+        group.joint_f["*_knee"] = 2.0
+        ```
 
     A world moves as it would in one simulation of all of them, to the bit on the same kind of device.
     """

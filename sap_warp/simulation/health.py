@@ -16,6 +16,7 @@ import numpy as np
 
 from ..collision.counts import PEAK, PEAK_DROPPED
 from ..contacts import ContactCapacityError, name_worlds
+from ..faq import see
 from ..solver import SolveStatus
 from .statistics import FAILED, TRUNCATED, UNSTABLE
 
@@ -107,7 +108,7 @@ class Health:
             raise ContactCapacityError(" ".join(problems))
         if problems and not self._inner_told:
             self._inner_told = True
-            text = f"Contacts are missing. {' '.join(problems)} They are pipeline_options."
+            text = f"Contacts are missing. {' '.join(problems)} They are pipeline_options.{see('dropped-contacts')}"
             warnings.warn(text, RuntimeWarning, stacklevel=5)
 
     def _counts(self) -> list[np.ndarray]:
@@ -135,7 +136,7 @@ class Health:
             advice = 'set free_motion_solve_precision="fp64" (it is "fp32")'
         return (
             f"Worlds could not take a step and keep the state they came in with: {', '.join(parts) or 'some of them'}. "
-            f"What helps: {advice}; sim.reset(sim.diverged) starts them again."
+            f"What helps: {advice}; sim.reset(sim.diverged) starts them again." + see("world-failed")
         )
 
     def _describe_unstable(self) -> str:
@@ -146,6 +147,7 @@ class Health:
         return (
             f"The energy of worlds grows without work{f', now in {worlds}' if worlds else ''}: the time step is too "
             f"large for how fast they move. What helps: a smaller dt, joints with armature or damping{other}."
+            + see("energy-grows")
         )
 
     def _describe_dropped(self) -> str:
@@ -174,5 +176,5 @@ class Health:
         where = f", in {names}" if names else ""
         return (
             f"{total or 'Some'} contacts found no place and were dropped{where}: bodies may sink into each other. "
-            f"Set {' and '.join(advice)}."
+            f"Set {' and '.join(advice)}.{see('dropped-contacts')}"
         )

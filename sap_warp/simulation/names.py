@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import newton
 import numpy as np
 
+from ..faq import see
 from .labels import JointEntries, ends_of, shorten
 from .split import world_starts
 
@@ -87,7 +88,7 @@ class _Table:
         if not hits and not is_plain:
             hits = self._match(pattern)
         if not hits:
-            raise UnknownNameError(self._tell_unknown(pattern))
+            raise UnknownNameError(self._tell_unknown(pattern) + see("unknown-name"))
         return hits
 
     def _equal(self, name: str) -> list[int]:
@@ -126,7 +127,7 @@ class _Table:
         more = f" and {len(hits) - _SHOWN} more" if len(hits) > _SHOWN else ""
         raise UnknownNameError(
             f"{name!r} stands for {len(hits)} {_PLURAL[self.kind]}: {shown}{more}. Name one of them, or use a pattern "
-            f"such as '*{name}'."
+            f"such as '*{name}'.{see('unknown-name')}"
         )
 
     def _tell_unknown(self, pattern: str) -> str:

@@ -12,6 +12,10 @@ import warp as wp
 
 UNIFORM, LOG_UNIFORM, NORMAL, CHOICE = (wp.constant(i) for i in range(4))
 SET, SCALE, OFFSET = (wp.constant(i) for i in range(3))
+# written out in a kernel they would be signed, and the compiler would warn
+FACTOR_0, FACTOR_1 = wp.constant(wp.uint32(0xD2511F53)), wp.constant(wp.uint32(0xCD9E8D57))
+STRIDE_0, STRIDE_1 = wp.constant(wp.uint32(0x9E3779B9)), wp.constant(wp.uint32(0xBB67AE85))
+"""Philox: by what counters are multiplied, and what is added to keys."""
 LOTTERY = wp.constant(wp.uint32(0xFFFFFFFF))
 """Place of the number that decides whether a world takes part."""
 
@@ -33,16 +37,16 @@ def philox(c0: wp.uint32, c1: wp.uint32, c2: wp.uint32, c3: wp.uint32, k0: wp.ui
     y1 = wp.uint32(k1)
     i = int(0)
     while i < 10:
-        high0 = high_product(wp.uint32(0xD2511F53), x0)
-        high1 = high_product(wp.uint32(0xCD9E8D57), x2)
-        low0 = wp.uint32(0xD2511F53) * x0
-        low1 = wp.uint32(0xCD9E8D57) * x2
+        high0 = high_product(FACTOR_0, x0)
+        high1 = high_product(FACTOR_1, x2)
+        low0 = FACTOR_0 * x0
+        low1 = FACTOR_1 * x2
         x0 = high1 ^ x1 ^ y0
         x1 = low1
         x2 = high0 ^ x3 ^ y1
         x3 = low0
-        y0 = y0 + wp.uint32(0x9E3779B9)
-        y1 = y1 + wp.uint32(0xBB67AE85)
+        y0 = y0 + STRIDE_0
+        y1 = y1 + STRIDE_1
         i += 1
     return wp.vec4ui(x0, x1, x2, x3)
 

@@ -19,6 +19,7 @@ import numpy as np
 import warp as wp
 
 from ..collision import SapCollisionPipeline, sap_estimate_rigid_contact_max
+from ..faq import see
 from ..kernels.capture import capturing, preparing
 from ..kernels.launch import WorldRange
 from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
@@ -180,7 +181,8 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
         )
     worlds = int(model.world_count) if (model.body_world.numpy() >= 0).all() else 1
     if threads > worlds:
-        raise ThreadsError(f"threads is {threads}, but there are only {worlds} worlds to share out.")
+        text = f"threads is {threads}, but there are only {worlds} worlds to share out."
+        raise ThreadsError(text + see("too-many-threads"))
     bounds = np.linspace(0, worlds, threads + 1).round().astype(int)
     return [(int(a), int(b)) for a, b in pairwise(bounds)]
 

@@ -42,12 +42,12 @@ class Simulation(SimulationCore):
     """Worlds that can be advanced, looked at, changed and reset.
 
     Example:
-        ::
-
-            sim = Simulation.from_scene("humanoid", num_worlds=64, threads=2)
-            sim.step(400)
-            q = sim.joint_q.numpy()  # (64, 28); on the CPU it shows every later step, too
-            sim.reset(world_mask=q[:, 2] < 0.3)
+        ```python
+        sim = Simulation.from_scene("humanoid", num_worlds=64, threads=2)
+        sim.step(400)
+        q = sim.joint_q.numpy()  # (64, 28); on the CPU it shows every later step, too
+        sim.reset(world_mask=q[:, 2] < 0.3)
+        ```
 
     Steps are replayed from captured graphs that hold collision and solver. The state is advanced in place, so views
     stay valid. External forces and control stay as they are until they are changed.

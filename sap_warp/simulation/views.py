@@ -9,6 +9,7 @@ from typing import Any, Self, overload
 import numpy as np
 import warp as wp
 
+from ..faq import see
 from ..kernels.capture import launches
 from .array_view import ArrayView
 from .arrays import HOST_DLPACK, as_mask, as_scalars, broadcast, numpy_dtype, read_only, to_device, to_host, with_3_axes
@@ -34,13 +35,13 @@ class WorldView(ArrayView):
     """One array of a simulation: by world, by name of its columns, or entry by entry.
 
     Example:
-        ::
-
-            sim.joint_q.numpy()                         # (worlds, coords)
-            sim.joint_q["left_knee"].numpy()            # (worlds,)
-            sim.joint_f["*_knee"] = 2.0                 # all knees of all worlds
-            sim.joint_f[mask, ["left_hip", "right_hip"]] = torques
-            sim.body_q["torso", 2]                      # heights, (worlds,)
+        ```python
+        sim.joint_q.numpy()                         # (worlds, coords)
+        sim.joint_q["left_knee"].numpy()            # (worlds,)
+        sim.joint_f["*_knee"] = 2.0                 # all knees of all worlds
+        sim.joint_f[mask, ["left_hip", "right_hip"]] = torques
+        sim.body_q["torso", 2]                      # heights, (worlds,)
+        ```
 
     Nothing here copies on the CPU, and the memory stays the same as long as the simulation lives: take a view once and
     use it after every step. On CUDA NumPy arrays are copies that follow: they are brought up to date by every step,
@@ -310,6 +311,7 @@ class WorldView(ArrayView):
             raise HeterogeneousWorldsError(
                 f"{self.name} has between {sizes.min()} and {sizes.max()} entries per world, so there is no array of "
                 "shape (worlds, entries). Use flat() with offsets, or world(i), or view[i, names] for one world."
+                + see("different-worlds")
             )
 
     def _check_world(self, index: Any) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..contacts import ContactCapacityError, name_worlds
+from ..faq import see
 
 
 @dataclass
@@ -74,8 +75,8 @@ class DroppedContacts:
         self._warned = True
         self.clear()
         if self._strict:
-            raise ContactCapacityError(message)
-        warnings.warn(message, stacklevel=4)
+            raise ContactCapacityError(message + see("dropped-contacts"))
+        warnings.warn(message + see("dropped-contacts"), stacklevel=4)
 
     def _message(self, dropped: Dropped) -> str:
         parts = []

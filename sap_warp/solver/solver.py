@@ -11,6 +11,7 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
+from ..faq import see
 from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
 from ..kernels.room import WORLD_PLACE, check_room
@@ -61,11 +62,11 @@ class SolverSAP(SolverBase):
     """Advances articulated worlds by the SAP convex formulation of compliant frictional contact.
 
     Example:
-        ::
-
-            solver = SolverSAP(model, contact_preset_variant="drake", line_search_variant="armijo_decay")
-            pipeline.collide(state_0, contacts)
-            solver.step(state_0, state_1, control, contacts, dt)
+        ```python
+        solver = SolverSAP(model, contact_preset_variant="drake", line_search_variant="armijo_decay")
+        pipeline.collide(state_0, contacts)
+        solver.step(state_0, state_1, control, contacts, dt)
+        ```
     """
 
     SUPPORTED_OBSERVABLES = frozenset(
@@ -583,7 +584,8 @@ class SolverSAP(SolverBase):
         if length.max() >= LONG_CHAIN:
             warnings.warn(
                 f"A chain has {length.max()} dofs in a row without armature or damping: free motion in fp32 is off by "
-                'tens of percent there. Use contact_preset_variant="approx64" or give the joints armature.',
+                'tens of percent there. Use contact_preset_variant="approx64" or give the joints armature.'
+                + see("long-chains"),
                 stacklevel=3,
             )
 
@@ -592,6 +594,7 @@ class SolverSAP(SolverBase):
         if len(tau) and self.options.contact_tau_d == 0.0 and not (tau > 0.0).any():
             warnings.warn(
                 "All contacts have a dissipation time of zero: near-rigid contacts without damping rattle. "
-                "Give shapes a 'sap:shape_material_tau' or the solver a contact_tau_d, for example 0.01 s.",
+                "Give shapes a 'sap:shape_material_tau' or the solver a contact_tau_d, for example 0.01 s."
+                + see("no-dissipation"),
                 stacklevel=3,
             )

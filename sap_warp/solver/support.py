@@ -8,6 +8,7 @@ import newton
 import numpy as np
 from newton.solvers import SolverMuJoCo
 
+from ..faq import see
 from ..model_values import value_problems
 from ..notes import name_some as _named
 from .constraint_sources import equality_table, native_equalities
@@ -35,7 +36,8 @@ def check_model(model: newton.Model) -> None:
     """Raise `UnsupportedModelError` listing all unsupported features and impossible numbers of ``model`` at once."""
     problems = [*_joint_problems(model), *_body_problems(model), *_other_problems(model), *value_problems(model)]
     if problems:
-        raise UnsupportedModelError("SolverSAP cannot simulate this model:\n  - " + "\n  - ".join(problems))
+        text = "SolverSAP cannot simulate this model:\n  - " + "\n  - ".join(problems)
+        raise UnsupportedModelError(text + see("unsupported-model"))
 
 
 def _joint_problems(model: newton.Model) -> list[str]:

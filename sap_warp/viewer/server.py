@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..faq import see
 from .options import ViewerError, ViewerOptions
 
 FIELD_OF_VIEW = np.radians(42.0)
@@ -22,7 +23,7 @@ _ASIDE = 0.1
 """How far beside the middle the camera looks, in its distance from it."""
 _FROM = np.array([0.86, -0.66, 0.36])
 """Direction from what is shown to the camera; robots look along x."""
-_INSTALL = "The page needs viser: pip install 'sap-warp[viewer]'."
+_INSTALL = "The page needs viser: pip install 'sap-warp[viewer]'." + see("missing-extra")
 
 
 def open_server(options: ViewerOptions, title: str) -> Any:

@@ -28,11 +28,11 @@ class Viewer:
     """A page that shows a simulation. One thread steps and draws; pages only ask for what is offered.
 
     Example:
-        ::
-
-            viewer = sim.view(block=False)  # a thread steps the simulation; viewer.url is the page
-            ...
-            viewer.close()
+        ```python
+        viewer = sim.view(block=False)  # a thread steps the simulation; viewer.url is the page
+        ...
+        viewer.close()
+        ```
     """
 
     def __init__(self, sim: Any, **options: Any):

@@ -109,7 +109,6 @@ def test_run_prints_a_summary(capsys):
         (["bench", "--scene", "cube", "--threads", "4", "--device", "cpu"], "only 1 worlds"),
         (["bench", "--json", "no/such/folder/x.json"], "there is no folder"),
         (["run", "--no-such-option"], "--no-such-option"),
-        ([], "COMMAND"),
     ],
 )
 def test_mistakes_are_explained_in_one_line(capsys, arguments, message):

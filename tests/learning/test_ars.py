@@ -54,11 +54,17 @@ def test_it_learns_to_balance_and_the_sign_of_the_reward_decides(report):
     assert after > 90.0
 
 
+def test_one_world_is_enough_to_play():
+    """As a film does with a policy that was learned."""
+    runner = Runner(Balance(1))
+    assert ARS(runner).policy(runner.reset()).shape == (1, 1)
+
+
 def test_directions_need_pairs_of_worlds():
     """And the message says which numbers would do."""
     runner = Runner(Balance(6))
     with pytest.raises(ValueError, match="no multiple of 4"):
-        ARS(runner, ARSSettings(repeats=2))
+        ARS(runner, ARSSettings(repeats=2)).begin()
 
 
 def test_the_policy_is_linear_in_normalized_observations(rng):

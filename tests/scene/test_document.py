@@ -290,7 +290,11 @@ def test_a_json_object_with_very_many_keys_is_read_in_linear_time(write):
 
 @pytest.mark.parametrize(
     "name, message",
-    [("missing.yaml", "there is no such file"), ("", "this is a folder; a scene is a YAML or JSON file")],
+    [
+        ("missing.yaml", "there is no such file"),
+        ("ant", "there is no such file; the shipped scene of that name is Simulation.from_scene('ant')"),
+        ("", "this is a folder; a scene is a YAML or JSON file"),
+    ],
 )
 def test_a_file_that_cannot_be_read(tmp_path, name, message):
     assert error_of(tmp_path / name) == f"FILE: {message}"

@@ -13,15 +13,17 @@ import sap_warp
 from sap_warp.scene import size
 from sap_warp.scene.document import MAX_BYTES
 from sap_warp.scene.yaml_text import MAX_NESTING, MAX_NODES
+from tests.support import markdown
 from tests.support.scene_files import boxes, load
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "loader.md").read_text(encoding="utf-8")
+PATH = markdown.ROOT / "docs" / "loader.md"
+PAGE = PATH.read_text(encoding="utf-8")
 ARM = """<robot name='arm'><link name='base'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0'
 iyz='0'/></inertial><collision><geometry><sphere radius='0.1'/></geometry></collision></link></robot>"""
 
 
 def blocks(kind):
-    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    return [block.text for block in markdown.blocks(PATH, kind)]
 
 
 @pytest.fixture
@@ -30,17 +32,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "box.yaml").write_text(blocks("yaml")[0])
     return tmp_path
-
-
-def test_the_small_scene_and_the_python_example_run(here):
-    scene = {}
-    exec(
-        blocks("python")[0]
-        .replace("num_worlds=16)  ", 'num_worlds=16, device="cpu")')
-        .replace("num_worlds=16)        #", 'num_worlds=16, device="cpu")  #'),
-        scene,
-    )
-    assert scene["scene"].num_worlds == 16 and scene["sim"].max_rigid_contact == 64
 
 
 def test_the_asset_example_loads(here):

@@ -38,7 +38,7 @@ def simulate(model, **options):
 def test_a_full_world_is_told_once(threads, statistics):
     """By its number among all worlds, with the option that was set and the number that would do."""
     sim = simulate(crowd(), max_rigid_contact=10, threads=threads, statistics=statistics)
-    text = r"18 contacts found no place .* in world 3: .* Set max_rigid_contact to 16 or more \(it is 10\)\.$"
+    text = r"18 contacts found no place .* in world 3: .* Set max_rigid_contact to 16 or more \(it is 10\)\. \(see"
 
     def act():
         sim.step(3)
@@ -69,7 +69,7 @@ def test_a_full_buffer_needs_room_for_the_whole_simulation():
     """With shares of the buffer by threads, the advice is what the user has to give, and it is enough."""
     model, buffer = crowd(), 20
     with pytest.warns(
-        RuntimeWarning, match=r"in world 3: .* Set rigid_contact_max to (\d+) or more \(it is 20\)\.$"
+        RuntimeWarning, match=r"in world 3: .* Set rigid_contact_max to (\d+) or more \(it is 20\)\. \(see"
     ) as seen:
         simulate(model, rigid_contact_max=buffer, threads=2).step()
     advised = int(str(seen[0].message).split("rigid_contact_max to ")[1].split()[0])

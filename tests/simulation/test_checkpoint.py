@@ -2,13 +2,11 @@
 
 import copy
 import pickle
-import re
 import signal
 import subprocess
 import sys
 import textwrap
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -311,16 +309,6 @@ def test_another_version_is_told(monkeypatch):
     state.meta["written_by"]["newton"] = "0.0.1"
     with pytest.warns(RuntimeWarning, match=r"newton 0\.0\.1 \(here"):
         ground().set_state(state)
-
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "checkpoints.md"
-
-
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-        exec(block, names)
 
 
 def test_activations_of_actuators_are_part_of_the_state(tmp_path):

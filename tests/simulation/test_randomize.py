@@ -1,8 +1,5 @@
 """Randomization: distributions, streams that depend on nothing but their world, and when something is drawn."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import warp as wp
@@ -361,13 +358,3 @@ def test_actions_arrive_late_by_each_worlds_own_latency(rng):
         ActionLatency(2, 1, Normal(1.0, 1.0), device="cpu")
     with pytest.raises(ValueError, match=r"expected \(6, 2\)"):
         latency(np.zeros((6, 3), np.float32))
-
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "randomization.md"
-
-
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-        exec(block, names)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ...faq import see
 from .errors import AssetSourceError
 from .git_cache import Entry, GitCache
 from .git_command import Git, GitFailed, environment_timeout
@@ -106,7 +107,7 @@ def _from_cache(cache: GitCache, request: GitRequest, report: Report) -> Entry:
     return entry
 
 
-_GO_ONLINE = "Load the scene once with a network, without SAP_WARP_ASSET_OFFLINE=1."
+_GO_ONLINE = "Load the scene once with a network, without SAP_WARP_ASSET_OFFLINE=1." + see("offline-assets")
 
 
 def _from_server(cache: GitCache, request: GitRequest, report: Report, timeout: float) -> Entry:

@@ -1,0 +1,29 @@
+"""Load a robot from its URDF, MJCF or USD file and see what is in it.
+
+    python examples/robot.py [robot.urdf]
+
+Without a file it takes Newton's cart with two poles. A note says what was added to the file.
+"""
+
+import sys
+
+import newton.examples
+import warp as wp
+
+from sap_warp import Simulation
+
+wp.config.log_level = wp.LOG_WARNING
+
+
+def main(file: str | None = None, steps: int = 200) -> Simulation:
+    """Load ``file``, list its joints, let it go for so many steps."""
+    sim = Simulation.from_scene(file or newton.examples.get_asset("cartpole.urdf"), num_worlds=4)
+    print("joints:", *sim.find_joints("*").names)
+    print("bodies:", *sim.find_bodies("*").names)
+    sim.step(steps)
+    print("joint positions of the first world [m or rad]:", sim.joint_q.numpy()[0])
+    return sim
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

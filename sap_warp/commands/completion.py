@@ -1,0 +1,103 @@
+"""`sap-warp completion`: a script that completes our command line in a shell, made from the parsers themselves."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from ..scene_files import SHORT_NAMES, shipped_scenes
+from ..task_names import TASKS
+from .common import EXIT_OK
+
+PRESETS = ("approx32", "approx64", "drake", "robot")
+LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root", "loose_root")
+"""Repeated here because the solver, which has them, takes seconds to import; a test compares."""
+
+_SCRIPT = """\
+# Completion of sap-warp, written by 'sap-warp completion {shell}'.
+_sap_warp() {{
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" command="${{COMP_WORDS[1]}}"
+    local words="" files=""
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -le 1 ]; then
+        COMPREPLY=( $(compgen -W "{commands} --help --version" -- "$cur") )
+        return
+    fi
+    case "$command $before" in
+{values}
+        *)
+            case "$command" in
+{options}
+            esac ;;
+    esac
+    if [ "${{cur#-}}" = "$cur" ] && [ -n "$files" ]; then
+        COMPREPLY=( $(compgen -W "$words" -- "$cur") $(compgen -f -- "$cur") )
+    else
+        COMPREPLY=( $(compgen -W "$words" -- "$cur") )
+    fi
+}}
+complete -o filenames -F _sap_warp sap-warp
+"""
+_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to ``commands``, an argparse sub-parser action."""
+    parser = commands.add_parser("completion", help="print a script that completes this command in a shell")
+    parser.add_argument("shell", choices=("bash", "zsh"))
+    parser.set_defaults(command=lambda arguments: run(arguments, commands.choices))
+
+
+def run(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentParser]) -> int:
+    """Print the script."""
+    print((_ZSH if arguments.shell == "zsh" else "") + completion_script(arguments.shell, parsers), end="")
+    return EXIT_OK
+
+
+def completion_script(shell: str, parsers: dict[str, argparse.ArgumentParser]) -> str:
+    """The script for these sub-commands."""
+    values = [line for name, parser in parsers.items() for line in _value_lines(name, parser)]
+    options = [_option_line(name, parser) for name, parser in parsers.items()]
+    return _SCRIPT.format(shell=shell, commands=" ".join(parsers), values="\n".join(values), options="\n".join(options))
+
+
+def _value_lines(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    """What may follow an option of a sub-command; nothing is offered for numbers."""
+    for action in parser._actions:
+        if not action.option_strings or action.nargs == 0:
+            continue
+        words = _words(action)
+        body = f'words="{" ".join(words)}"' if words else ":"
+        if _takes_file(action):
+            body += "; files=yes"
+        patterns = "|".join(f'"{name} {option}"' for option in action.option_strings)
+        yield f"        {patterns}) {body} ;;"
+
+
+def _option_line(name: str, parser: argparse.ArgumentParser) -> str:
+    """The options of a sub-command, and what may stand without one."""
+    words = [option for action in parser._actions for option in action.option_strings]
+    places = [action for action in parser._actions if not action.option_strings]
+    for action in places:
+        words += _words(action)
+    files = "; files=yes" if any(map(_takes_file, places)) else ""
+    return f'                {name}) words="{" ".join(words)}"{files} ;;'
+
+
+def _words(action: argparse.Action) -> list[str]:
+    if action.choices is not None:
+        return [str(choice) for choice in action.choices]
+    known = {
+        "scene": [*shipped_scenes(), *SHORT_NAMES],
+        "task": list(TASKS),
+        "preset": list(PRESETS),
+        "line_search": list(LINE_SEARCHES),
+        "device": ["cpu", "cuda"],
+    }
+    return known.get(action.dest, [])
+
+
+def _takes_file(action: argparse.Action) -> bool:
+    """A scene may be a file, and so is what a metavar says."""
+    return action.dest in {"scene", "task"} or action.metavar in {"FILE", "DIR", "PLACE"}

@@ -1,0 +1,93 @@
+"""What a newcomer sees of the command line: a first step, examples, completion."""
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from sap_warp import cli
+from sap_warp.commands import completion
+from sap_warp.commands.examples import EXAMPLES
+from sap_warp.scene_files import find_scene_file
+from sap_warp.solver.options import LINE_SEARCHES, PRESETS
+
+NAMES = [command.__name__.rpartition(".")[2].replace("_", "-") for command in cli.COMMANDS]
+
+
+def test_without_arguments_there_is_a_first_step(capsys):
+    """Not an error, and its own commands are right."""
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    lines = [line.split("  ")[1].strip() for line in out.splitlines() if line.startswith("  sap-warp")]
+    assert len(lines) == 3
+    for line in lines:
+        assert cli._make_parser().parse_args(shlex.split(line)[1:]).command
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_sub_command_shows_examples_that_it_understands(name, capsys):
+    """They are in its help, they parse, and the scenes that they name are shipped."""
+    assert cli.main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert EXAMPLES[name]
+    for line, what in EXAMPLES[name]:
+        assert f"  {line}\n      {what}" in shown
+        words = shlex.split(line.removeprefix("source <(").split(" > ")[0].removesuffix(")"))
+        assert words[:2] == ["sap-warp", name]
+        arguments = cli._make_parser().parse_args(words[1:])
+        scene = getattr(arguments, "scene", None)
+        assert scene is None or "my_" in scene or find_scene_file(scene)
+
+
+def complete(line, tmp_path):
+    """What bash offers at the end of ``line``."""
+    script = tmp_path / "completion.bash"
+    parsers = next(action for action in cli._make_parser()._actions if action.dest == "==SUPPRESS==" or action.choices)
+    script.write_text(completion.completion_script("bash", parsers.choices))
+    words = line.split(" ")
+    quoted = " ".join(map(shlex.quote, words))
+    ask = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _sap_warp"
+    code = f"source {script}; {ask}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    return subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
+
+
+@pytest.mark.parametrize(
+    "line, offered",
+    [
+        ("sap-warp r", ["run", "robots"]),
+        ("sap-warp run hum", ["humanoid"]),
+        ("sap-warp run humanoid --num", ["--num-worlds"]),
+        ("sap-warp run --preset app", ["approx32", "approx64"]),
+        ("sap-warp train CartP", ["CartPoleSwingUp"]),
+        ("sap-warp train Ant --algorithm ", ["ppo", "ars"]),
+        ("sap-warp bench --scene box", ["box_stack"]),
+        ("sap-warp check my", ["my_scene.yaml"]),
+        ("sap-warp run --num-worlds ", []),
+    ],
+)
+def test_bash_completes(line, offered, tmp_path):
+    """The script is run by bash itself, in a folder with one scene file."""
+    (tmp_path / "my_scene.yaml").touch()
+    assert complete(line, tmp_path) == offered
+
+
+def test_completion_is_printed_at_once(capsys):
+    """For both shells, without the large libraries; zsh gets bash's script through its own adapter."""
+    assert cli.main(["completion", "zsh"]) == 0
+    assert "bashcompinit" in capsys.readouterr().out
+    code = "import sys; from sap_warp import cli; cli.main(['completion', 'bash']); sys.exit('warp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_completed_names_are_those_of_the_solver():
+    """The lists that completion repeats."""
+    assert completion.PRESETS == tuple(PRESETS)
+    assert set(completion.LINE_SEARCHES) == set(LINE_SEARCHES)
+
+
+def test_warp_is_quiet_about_a_missing_driver():
+    """Neither lines for each module nor the one of Warp's C++ reach standard error."""
+    command = [sys.executable, "-m", "sap_warp.cli", "check", "cube"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0 and said.stderr == "" and "Module" not in said.stdout

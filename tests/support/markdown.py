@@ -1,0 +1,42 @@
+"""Fenced blocks of the README and of the pages in docs."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CONTINUED = "continued"
+"""Title of a block that goes on with the names of the blocks above it, back to the last whole program."""
+_FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w+)(?P<rest>[^\n]*)\n(?P<text>.*?)^(?P=indent)```", re.DOTALL | re.M)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block."""
+
+    page: Path
+    line: int
+    kind: str
+    title: str
+    text: str
+
+    @property
+    def place(self):
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def is_continued(self):
+        return self.title == CONTINUED
+
+
+def blocks(page, *kinds):
+    """Blocks of a page in their order; of certain kinds if some are given."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in _FENCE.finditer(text):
+        title = re.search(r'title="([^"]*)"', match["rest"])
+        inner = re.sub(rf"^{match['indent']}", "", match["text"], flags=re.MULTILINE)
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(page, line, match["kind"], title[1] if title else "", inner))
+    return [block for block in found if not kinds or block.kind in kinds]
