@@ -49,16 +49,21 @@ def _source(robot: Robot) -> Any:
 
 
 def _mjcf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:
-    entry = {"id": robot.name, "type": "mjcf", "source": _source(robot)} | asset
+    entry: dict[str, Any] = {"id": robot.name, "type": "mjcf", "source": _source(robot)}
+    planes = _planes(robot.path)
+    walls = [plane for plane in planes if robot.place == "newton" and plane.get("zaxis", "").split() == ["0", "1", "0"]]
+    if walls:  # the ground of a y-up world, under a robot that stands along z
+        entry["ignore_names"] = [plane.get("name", "") for plane in walls]
     from ..scene.robot_files import suggested_step  # only here: it takes a while
 
     settings = {"dt": TIME_STEP} if suggested_step(robot.path) is None else {}
-    return _scene(robot, assets=[entry], ground={"enabled": not _has_floor(robot.path)}, simulation=settings)
+    return _scene(robot, assets=[entry | asset], ground={"enabled": len(planes) == len(walls)}, simulation=settings)
 
 
-def _has_floor(path: Path) -> bool:
+def _planes(path: Path) -> list[ElementTree.Element]:
+    """Geoms of a file that are its ground."""
     world = ElementTree.parse(path).getroot().find("worldbody")
-    return world is not None and any(geom.get("type") == "plane" for geom in world.iter("geom"))
+    return [geom for geom in world.iter("geom") if geom.get("type") == "plane"] if world is not None else []
 
 
 def _urdf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:

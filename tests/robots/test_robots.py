@@ -137,6 +137,13 @@ def test_quadruped_stands():
     assert sim.statistics.not_converged == 0
 
 
+def test_ant_stands_although_the_ground_of_its_file_is_a_wall():
+    sim = Simulation.from_robot("newton:ant", dt=0.005)
+    sim.step(200)
+    q = np.array(sim.joint_q).ravel()
+    assert 0.2 < q[2] < 0.8 and np.abs(q[:2]).max() < 0.3
+
+
 def test_command_line_lists_and_runs_them(folder, capsys):
     assert main(["robots"]) == 0
     assert "lever" in capsys.readouterr().out
