@@ -17,6 +17,7 @@ _OF_OTHER_SIMULATORS = {
     *("implicitSpringDamper", "springStiffness", "springReference", "stopKp", "stopKd", "maxContacts", "dampingFactor"),
 }
 """Children of <gazebo> that would change the motion."""
+_REMOTE = ("http:", "https:", "model:")
 _GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
 
 
@@ -26,7 +27,7 @@ def prepare_urdf(
     """URDF text whose mesh files are absolute paths, and what in it nobody simulates.
 
     Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
-    internet address; both are errors here where the mesh collides, and a warning where it is only for the eye.
+    internet address; both are errors here, but for a missing file that is only for the eye, which is a warning.
 
     Args:
         source: A file, or the text itself.
@@ -82,6 +83,8 @@ def _drop_visuals(root: Node, directory: Path | None) -> None:
     for link in root.iter("link"):
         for visual in link.findall("visual"):
             for name in (mesh.get("filename", "") for mesh in visual.iter("mesh")):
+                if name.startswith(_REMOTE):
+                    continue  # an error: the user may expect it to be fetched
                 if name not in left_out:
                     path = _find_mesh(name, directory)
                     left_out[name] = "missing" if path is None else "" if _has_faces(path) else "unreadable"
@@ -176,7 +179,7 @@ def _check_tree(root: Node) -> None:
 
 def _find_mesh(name: str, directory: Path | None) -> Path | None:
     """The file of a mesh: absolute, relative to the URDF, or in the package that the URDF is part of."""
-    if name.startswith(("http:", "https:", "model:")):
+    if name.startswith(_REMOTE):
         return None
     if name.startswith("package://"):
         package, _, inside = name.removeprefix("package://").partition("/")
