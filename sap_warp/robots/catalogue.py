@@ -24,6 +24,7 @@ from ..faq import see
 
 FOLDERS, MENAGERIE = "SAP_WARP_ROBOTS", ("SAP_WARP_MENAGERIE", "MUJOCO_MENAGERIE_PATH")
 _CACHE = "~/.cache/robot_descriptions/mujoco_menagerie"
+_HEAD = 4096
 _DATA = "example-robot-data"
 _DATA_FOLDER = "share/example-robot-data/robots/"
 _ENDING = re.compile(r"(_simple)?_(description|data)$")
@@ -151,7 +152,12 @@ def _main_file(folder: Path) -> Path | None:
 
 def _head(file: Path) -> bytes:
     with file.open("rb") as stream:
-        return stream.read(4096)
+        return stream.read(_HEAD)
+
+
+def _is_empty(file: Path) -> bool:
+    """Whether a URDF has no links; such files are short."""
+    return file.stat().st_size < _HEAD and b"<link" not in _head(file)
 
 
 def _kind(file: Path) -> str:
@@ -169,6 +175,8 @@ def _in_example_robot_data() -> Iterator[Robot]:
     inside = [file.partition(_DATA_FOLDER)[2] for file in files]
     folders = [path.partition("/")[0] for path in inside]
     for file, path, folder in zip(files, inside, folders, strict=True):
+        if _is_empty(Path(str(distribution.locate_file(file)))):
+            continue
         base, stem = _ENDING.sub("", folder), Path(path).stem
         name = base if folders.count(folder) == 1 or base.startswith(stem) else stem
         yield Robot(name, _DATA, "urdf", Path(str(distribution.locate_file(file))), f"robots/{path}")

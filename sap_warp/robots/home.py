@@ -1,17 +1,22 @@
 """Home pose and gains of a URDF robot: the pose from an SRDF beside it, gains from the strength of its motors.
 
-    ke = 5 effort limit per rad (50 per m), kd = ke 50 ms
+    ke = 5 effort limit per rad (50 per m), kd = ke 50 ms        of a floating base
+    ke = 20 effort limit per rad (200 per m), kd = ke 50 ms      of a fixed one
 
-so that a fifth of a radian, or two centimetres, asks for all that a motor can give.
+so that a fifth of a radian, or two centimetres, asks for all that a motor of a leg can give: it has to yield when it
+lands. An arm has nothing to land on, and sags the less the stiffer it is held.
 """
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PER_RADIAN, PER_METRE, DAMPING_TIME = 5.0, 50.0, 0.05
+FIXED_BASE = 4.0
+"""How much stiffer joints of robots with a fixed base are held."""
 DEFAULT_EFFORT = 20.0
 """Of motors whose file gives none, or zero [N m or N]."""
 LARGEST_EFFORT = 1.0e4
@@ -29,22 +34,27 @@ class Home:
     """Positions [rad or m]."""
     is_known: bool = False
     """Whether a file says so."""
+    lowest: float = 0.0
+    """Height of the lowest link above the base, with the base upright [m]."""
     gains: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Stiffness and damping of the drive of each joint."""
 
 
 def read_home(urdf: Path) -> Home:
     """Home pose and gains of the robot in a file."""
-    joints = {node.get("name", ""): node for node in ElementTree.parse(urdf).getroot().findall("joint")}
+    from .height import lowest_link  # which needs more than the standard library
+
+    root = ElementTree.parse(urdf).getroot()
+    joints = {node.get("name", ""): node for node in root.findall("joint")}
     moving = {name: node for name, node in joints.items() if node.get("type") in _MOVING}
     led = {name: node for name, node in moving.items() if node.find("mimic") is None}
-    home = Home(gains={name: _gains(node) for name, node in led.items()})
+    home = Home()
     state = _group_state(urdf)
     home.is_known = state is not None
     for entry in state if state is not None else ():
         name, values = entry.get("name", ""), [float(value) for value in entry.get("value", "").split()]
         if name in led and len(values) == 1:
-            home.joints[name] = values[0]
+            home.joints[name] = _within(values[0], led[name])
         elif name not in joints and len(values) == 7:
             home.base = values
     for name, node in led.items():  # zero may lie outside of the limits
@@ -53,14 +63,27 @@ def read_home(urdf: Path) -> Home:
             low, high = (float(limit.get(end, 0.0)) for end in ("lower", "upper"))
             if not low <= 0.0 <= high:
                 home.joints[name] = 0.5 * (low + high)
+    factor = 1.0 if home.base is not None else FIXED_BASE
+    home.gains = {name: _gains(node, factor) for name, node in led.items()}
+    home.lowest = lowest_link(root, home.joints)
     return home
 
 
-def _gains(joint: ElementTree.Element) -> tuple[float, float]:
+def _within(angle: float, joint: ElementTree.Element) -> float:
+    """The same angle within the limits of a revolute joint, if whole turns lead there [rad]."""
+    limit = joint.find("limit")
+    if joint.get("type") != "revolute" or limit is None:
+        return angle
+    low, high = (float(limit.get(end, 0.0)) for end in ("lower", "upper"))
+    turns = (angle + turn * 2.0 * math.pi for turn in (0, 1, -1, 2, -2))
+    return next((value for value in turns if low <= value <= high), angle)
+
+
+def _gains(joint: ElementTree.Element, factor: float) -> tuple[float, float]:
     limit = joint.find("limit")
     effort = float(limit.get("effort", 0.0)) if limit is not None else 0.0
     effort = min(effort if effort > 0.0 else DEFAULT_EFFORT, LARGEST_EFFORT)
-    stiffness = effort * (PER_METRE if joint.get("type") == "prismatic" else PER_RADIAN)
+    stiffness = factor * effort * (PER_METRE if joint.get("type") == "prismatic" else PER_RADIAN)
     return stiffness, DAMPING_TIME * stiffness
 
 

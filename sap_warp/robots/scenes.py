@@ -10,8 +10,11 @@ from .catalogue import Robot, find_robot
 from .home import read_home
 
 TIME_STEP = 0.002
+"""Of robots whose file suggests none [s]; MuJoCo's default."""
 MOUNT_HEIGHT = 1.0
-"""Of a fixed base whose files name no pose [m]."""
+"""Of a fixed base whose files name no pose, and of one that reaches below the ground, above its lowest link [m]."""
+FLOOR = 0.1
+"""How far below its base a robot that stands on the ground may reach, wheels for example [m]."""
 ARMATURE = 1e-3
 """Of joints of a URDF, which has none [kg m^2 or kg]: links without mass may hang on them."""
 
@@ -46,13 +49,21 @@ def _source(robot: Robot) -> Any:
 
 
 def _mjcf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:
-    entry = {"id": robot.name, "type": "mjcf", "source": _source(robot)} | asset
-    return _scene(robot, assets=[entry], ground={"enabled": not _has_floor(robot.path)})
+    entry: dict[str, Any] = {"id": robot.name, "type": "mjcf", "source": _source(robot)}
+    planes = _planes(robot.path)
+    walls = [plane for plane in planes if robot.place == "newton" and plane.get("zaxis", "").split() == ["0", "1", "0"]]
+    if walls:  # the ground of a y-up world, under a robot that stands along z
+        entry["ignore_names"] = [plane.get("name", "") for plane in walls]
+    from ..scene.robot_files import suggested_step  # only here: it takes a while
+
+    settings = {"dt": TIME_STEP} if suggested_step(robot.path) is None else {}
+    return _scene(robot, assets=[entry | asset], ground={"enabled": len(planes) == len(walls)}, simulation=settings)
 
 
-def _has_floor(path: Path) -> bool:
+def _planes(path: Path) -> list[ElementTree.Element]:
+    """Geoms of a file that are its ground."""
     world = ElementTree.parse(path).getroot().find("worldbody")
-    return world is not None and any(geom.get("type") == "plane" for geom in world.iter("geom"))
+    return [geom for geom in world.iter("geom") if geom.get("type") == "plane"] if world is not None else []
 
 
 def _urdf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:
@@ -68,8 +79,8 @@ def _urdf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:
     }
     if home.base is not None:
         entry["xform"] = {"p": home.base[:3], "q": home.base[3:]}
-    elif not home.is_known:  # nobody says how it stands: out of reach of the ground
-        entry["xform"] = {"p": [0.0, 0.0, MOUNT_HEIGHT], "q": "identity"}
+    elif not home.is_known or home.lowest < -FLOOR:  # nobody says how it stands: out of reach of the ground
+        entry["xform"] = {"p": [0.0, 0.0, MOUNT_HEIGHT - home.lowest], "q": "identity"}
     edits: list[dict[str, Any]] = [
         {"op": "set_joint_targets", "joint": name, "mode": "position", "ke": ke, "kd": kd}
         for name, (ke, kd) in home.gains.items()

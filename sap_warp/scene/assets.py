@@ -28,6 +28,8 @@ from .mjcf import (
     count_actuators,
     list_unsupported,
     read_mjcf,
+    split_joints,
+    take_first_numbers,
     translate_actuators,
     translate_equalities,
 )
@@ -207,7 +209,9 @@ def _check_stage(stage: Any, fence: Fence) -> None:
 
 def _import_urdf(build: SceneBuild, i: int, asset: UrdfAsset, source: Path | str) -> None:
     visuals = build.visuals or asset.load_visual_shapes or asset.parse_visuals_as_colliders
-    text, notes = prepare_urdf(source, visuals=visuals, fence=fence_of(asset.source, source, build.document))
+    fence = fence_of(asset.source, source, build.document)
+    colliding = asset.parse_visuals_as_colliders
+    text, notes = prepare_urdf(source, visuals=visuals, colliding_visuals=colliding, fence=fence)
     for note in notes:
         build.note_unsupported(("assets", i, "source"), note)
     first = build.builder.joint_count
@@ -233,6 +237,8 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         build.note_unsupported(("assets", i, "source"), note)
     check_joints(document)
     apply_switches(document)
+    take_first_numbers(document)
+    split_joints(document)
     translate_actuators(document)
     translate_equalities(document)
     first = {"body": builder.body_count, "shape": builder.shape_count, "actuator": count_actuators(builder)}

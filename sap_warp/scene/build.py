@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .mjcf.keyframes import KeyEntries
 
 
+TIME_STEP_NOTE = "time-step"
+"""Kind of the note about a time step that an asset suggests."""
+
+
 class SceneBuild:
     """One authored world on its way from a `Scene` to a `newton.ModelBuilder`."""
 
@@ -61,6 +65,8 @@ class SceneBuild:
         """Named states of assets."""
         self.gravity: tuple[np.ndarray, str] | None = None
         """Gravity that an asset asks for [m/s^2], and its place."""
+        self.time_step: float | None = None
+        """Time step that an asset suggests [s]."""
         self.shape_paths: dict[int, Path] = {}
         """Where inline shapes stand in the scene, by number."""
         self.edited: dict[int, Path] = {}
@@ -90,6 +96,31 @@ class SceneBuild:
             mine, used = (", ".join(f"{v + 0.0:g}" for v in vector) for vector in (value, self.gravity[0]))
             what = f"{place}: gravity is [{mine}], but [{used}] by {self.gravity[1]}, which acts"
             self.note_unsupported(("assets", asset, "source"), f"{what}; set one with post_build set_attr gravity")
+
+    @property
+    def dt(self) -> float:
+        """Time step [s]: the scene's own, else what an asset suggests, else the default."""
+        given = "dt" in self.scene.simulation.model_fields_set
+        return self.scene.simulation.dt if given or self.time_step is None else self.time_step
+
+    def take_time_step(self, asset: int, value: float, place: str) -> None:
+        """Use the time step that an asset suggests [s], unless the scene has its own; the first one's.
+
+        Args:
+            asset: Number of the asset.
+            value: The time step.
+            place: Where the asset says so.
+        """
+        if "dt" in self.scene.simulation.model_fields_set:
+            return
+        if self.time_step is None:
+            self.time_step = value
+            what = f"the time step is {value:g} s, as the file suggests ({place}); give dt to choose another one"
+        elif value != self.time_step:
+            what = f"{place} suggests a time step of {value:g} s; that of an earlier asset acts, {self.time_step:g} s"
+        else:
+            return
+        self.note(TIME_STEP_NOTE, ("assets", asset, "source"), what)
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:

@@ -15,7 +15,7 @@ import numpy as np
 
 VERTICES = 256
 """A hull of up to so many vertices is exact."""
-TOLERANCE = 1e-3
+TOLERANCE = 2e-3
 """What a thinned hull may lack, in units of the largest extent of the mesh."""
 UNLIMITED = -1
 """MuJoCo's ``maxhullvert`` of a mesh whose hull keeps what it has; Newton's default would be 64 vertices."""

@@ -24,7 +24,7 @@ from ..solver.initial_poses import place_bodies
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
 from .bodies import add_bodies
-from .build import SceneBuild
+from .build import TIME_STEP_NOTE, SceneBuild
 from .check import check_result, note_changed_inertias, place_of
 from .control import ControlSequence, read_control
 from .document import SceneDocument, read_document
@@ -103,6 +103,10 @@ class SapLoadedScene:
     """Loads one world with the shapes for the eye that the scene leaves out; None if it leaves none out."""
     read_visuals: Callable[[], AssetVisuals | None] | None = None
     """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.visuals`."""
+
+    def notes_with(self, dt: float | None) -> list[Note]:
+        """Its notes for a run with the time step ``dt`` [s]: nothing is suggested to one who chose."""
+        return [note for note in self.notes if dt is None or note.id != TIME_STEP_NOTE]
 
 
 def load_sap_scene_config(path: SceneSource, overrides: Mapping[str, Any] | None = None) -> Scene:
@@ -300,7 +304,7 @@ def _finalize(
         name=scene.name or _default_name(document),
         description=scene.description or "",
         path=document.file,
-        dt=scene.simulation.dt,
+        dt=build.dt,
         num_worlds=worlds,
         max_rigid_contact=per_world,
         rigid_contact_max=rigid_contact_max or per_world * worlds,

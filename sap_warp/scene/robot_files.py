@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..notes import Note
+from .errors import Complaint
 from .file_kinds import find_kind
+from .mjcf import read_mjcf
 
 _PLANE = re.compile(rb"""type\s*=\s*["']plane["']""")
 _MOVING = re.compile(rb"""<joint\b[^>]*type\s*=\s*["'](?!fixed)""")
 TIME_STEP = 0.005
-"""Of a simulation of a robot file [s]."""
+"""Of a simulation of a robot file that suggests none [s]."""
 SHAPE_DEFAULTS = {"ke": 1.0e5, "tau": 0.01, "mu": 0.8}
 """Material of shapes whose file says nothing: stiffness [N/m], dissipation time [s], friction."""
 
@@ -26,10 +28,11 @@ def scene_of_robot(file: Path) -> tuple[Mapping[str, Any], Note] | None:
     if kind is None:
         return None
     has_ground = _has_plane(file, content, kind)
+    step = suggested_step(file) if kind == "mjcf" else None
     scene: dict[str, Any] = {
         "schema_version": 1,
         "name": file.stem,
-        "simulation": {"dt": TIME_STEP},
+        "simulation": {"dt": TIME_STEP} if step is None else {},
         "builder": {"defaults": {"shape": SHAPE_DEFAULTS}},
         "ground": {"enabled": not has_ground},
         "assets": [{"id": "robot", "type": kind, "source": {"path": str(file.resolve())}}],
@@ -40,9 +43,19 @@ def scene_of_robot(file: Path) -> tuple[Mapping[str, Any], Note] | None:
         base = "its base floats, "
     ground = "the ground of the file" if has_ground else "a ground plane at height 0"
     material = ", ".join(f"{name} {value:g}" for name, value in SHAPE_DEFAULTS.items())
-    added = f"{base}{ground}, dt {TIME_STEP:g} s, shapes without values of their own get {material}"
+    dt = f"dt {TIME_STEP:g} s, " if step is None else ""
+    added = f"{base}{ground}, {dt}shapes without values of their own get {material}"
     what = f"taken as a scene of its own: {added}"
     return scene, Note("robot-file", f"{what}; write a scene file to choose", file=str(file))
+
+
+def suggested_step(file: Path) -> float | None:
+    """The <option timestep> of an MJCF file [s], or of a file that it includes; None if there is none."""
+    try:
+        option = read_mjcf(file).option("timestep")
+        return None if option is None else option.number("timestep", 0.0)
+    except Complaint:
+        return None  # loading it says what is wrong
 
 
 def _has_plane(file: Path, content: bytes, kind: str) -> bool:

@@ -18,18 +18,22 @@ _OF_OTHER_SIMULATORS = {
     *("implicitSpringDamper", "springStiffness", "springReference", "stopKp", "stopKd", "maxContacts", "dampingFactor"),
 }
 """Children of <gazebo> that would change the motion."""
+_REMOTE = ("http:", "https:", "model:")
 _GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
 
 
-def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = None) -> tuple[str, list[str]]:
+def prepare_urdf(
+    source: Path | str, *, visuals: bool, colliding_visuals: bool = False, fence: Fence | None = None
+) -> tuple[str, list[str]]:
     """URDF text whose mesh files are absolute paths, and what in it nobody simulates.
 
     Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
-    internet address; both are errors here.
+    internet address; both are errors here, but for a missing file that is only for the eye, which is a warning.
 
     Args:
         source: A file, or the text itself.
         visuals: Whether to keep visual elements.
+        colliding_visuals: Whether visual elements collide.
         fence: What mesh files must be inside of; None for anywhere.
     """
     root = parse_xml(source.read_bytes(), source.name) if isinstance(source, Path) else parse_xml(source, "")
@@ -37,10 +41,13 @@ def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = Non
         raise Complaint(f"the XML starts with <{root.tag}>; a URDF starts with <robot>")
     check_masses(root)
     _check_tree(root)
+    notes = _drop_mimics(root)
     if not visuals:
         for link in root.iter("link"):
             for visual in link.findall("visual"):
                 link.remove(visual)
+    elif not colliding_visuals:
+        _drop_visuals(root, source.parent if isinstance(source, Path) else None)
     missing = []
     for mesh in root.iter("mesh"):
         name = mesh.get("filename", "")
@@ -53,7 +60,56 @@ def prepare_urdf(source: Path | str, *, visuals: bool, fence: Fence | None = Non
         shown = ", ".join(dict.fromkeys(missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise Complaint(f"mesh files are missing: {shown}{see('missing-meshes')}")
     _find_textures(root, source, fence)
-    return ElementTree.tostring(root, encoding="unicode"), _list_unsupported(root)
+    return ElementTree.tostring(root, encoding="unicode"), [*notes, *_list_unsupported(root)]
+
+
+def _drop_mimics(root: Node) -> list[str]:
+    """Remove couplings of joints that do not move, as reduced models have them; Newton refuses such a file."""
+    moves = {joint.get("name"): joint.get("type") != "fixed" for joint in root.children("joint")}
+    found: dict[str, list[str]] = {}
+    for joint in root.children("joint"):
+        for mimic in joint.children("mimic"):
+            if not moves[joint.get("name")]:
+                joint.remove(mimic)
+            elif not moves.get(mimic.get("joint"), True):
+                joint.remove(mimic)
+                what = "<mimic>: the joint that it follows is fixed; the follower moves freely"
+                found.setdefault(what, []).append(mimic.place_of())
+    return list_places(found)
+
+
+def _drop_visuals(root: Node, directory: Path | None) -> None:
+    """Leave out, with a warning, what is only for the eye and cannot be read."""
+    left_out: dict[str, str] = {}
+    for link in root.iter("link"):
+        for visual in link.findall("visual"):
+            for name in (mesh.get("filename", "") for mesh in visual.iter("mesh")):
+                if name.startswith(_REMOTE):
+                    continue  # an error: the user may expect it to be fetched
+                if name not in left_out:
+                    path = _find_mesh(name, directory)
+                    left_out[name] = "missing" if path is None else "" if _has_faces(path) else "unreadable"
+                if left_out[name]:
+                    link.remove(visual)
+                    break
+    for what in ("missing", "unreadable"):
+        names = [name for name, reason in left_out.items() if reason == what]
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            warnings.warn(f"{what} visual meshes are left out: {names[0]}{more}", stacklevel=2)
+
+
+def _has_faces(path: Path) -> bool:
+    """Whether a Collada file gives a mesh: the reader finds none in some, and Newton's importer stops at them."""
+    if path.suffix.lower() != ".dae":
+        return True
+    import trimesh
+
+    try:
+        scene = trimesh.load_scene(path)
+    except Exception:  # whatever the reader stumbles over
+        return False
+    return any(len(getattr(part, "faces", ())) for part in scene.geometry.values())
 
 
 def _list_unsupported(root: Node) -> list[str]:
@@ -124,7 +180,7 @@ def _check_tree(root: Node) -> None:
 
 def _find_mesh(name: str, directory: Path | None) -> Path | None:
     """The file of a mesh: absolute, relative to the URDF, or in the package that the URDF is part of."""
-    if name.startswith(("http:", "https:", "model:")):
+    if name.startswith(_REMOTE):
         return None
     if name.startswith("package://"):
         package, _, inside = name.removeprefix("package://").partition("/")

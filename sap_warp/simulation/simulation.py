@@ -75,7 +75,7 @@ class Simulation(SimulationCore):
                 MJCF or USD file, which stands on a ground plane then unless it brings one (a note says what was added).
             num_worlds: Copies; None takes the scene's.
             device: Warp device; None is Warp's default.
-            dt: Time step [s]; None takes the scene's.
+            dt: Time step [s]; None takes the scene's, or what an MJCF file suggests where the scene has none.
             threads: See the constructor.
             strict: Whether features of a scene file that are not supported are an error; and see the constructor.
             precision: See the constructor.
@@ -156,7 +156,7 @@ class Simulation(SimulationCore):
         sim = cls(
             loaded.sap_model, **own | options | {name: value for name, value in given.items() if value is not None}
         )
-        sim.notes += loaded.notes  # which know their places
+        sim.notes += loaded.notes_with(dt)  # which know their places
         show_notes(sim.notes if notes else ())
         if max_rigid_contact is None and loaded.max_rigid_contact:
             sim._health.capacity.name = "simulation.max_rigid_contact"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
+import mujoco
 import numpy as np
 import pytest
 
 from sap_warp import Simulation
 from sap_warp.cli import main
 from sap_warp.robots import UnknownRobotError, find_robot, list_robots, robot_scene
-from sap_warp.robots.home import DAMPING_TIME, PER_METRE, PER_RADIAN, read_home
+from sap_warp.robots.home import DAMPING_TIME, FIXED_BASE, PER_METRE, PER_RADIAN, read_home
+from sap_warp.scene import SapSceneError
 
 ARM = """<mujoco><worldbody><body name="l"><joint name="j" range="-90 90"/>
 <geom size="0.1" mass="1" pos="0.3 0 1"/></body>
@@ -61,11 +65,60 @@ def test_every_robot_has_a_scene_of_its_own():
 
 def test_gains_follow_from_the_strength_of_the_motor(folder):
     home = read_home(folder / "own" / "slider" / "slider.urdf")
-    assert home.gains == {"slide": (40 * PER_METRE, 40 * PER_METRE * DAMPING_TIME)}
+    stiffness = 40 * PER_METRE * FIXED_BASE
+    assert home.gains == {"slide": (stiffness, stiffness * DAMPING_TIME)}
     assert home.joints == {"slide": pytest.approx(0.2)} and home.base is None  # zero is not within the limits
     go2 = read_home(find_robot("example-robot-data:go2").path)
     assert go2.base == [0, 0, 0.335, 0, 0, 0, 1] and go2.joints["FL_calf_joint"] == -1.44
     assert go2.gains["FL_hip_joint"][0] == pytest.approx(PER_RADIAN * 23.7, rel=0.1)
+
+
+def test_angles_of_a_home_pose_are_turned_into_the_limits():
+    """The SRDF of this arm writes -1.57 where the joint moves from 0.33 to 5.95."""
+    home = read_home(find_robot("example-robot-data:kinova").path)
+    assert home.joints["j2s6s200_joint_3"] == pytest.approx(-1.57 + 2 * np.pi, abs=0.01)
+
+
+def test_fixed_robot_that_reaches_below_its_base_is_mounted_higher():
+    """Its legs would stand in the ground; heights of links are those of MuJoCo's kinematics."""
+    path = find_robot("example-robot-data:romeo_small").path
+    home, text = read_home(path), path.read_text()
+    text = re.sub(r"(?s)<(visual|collision)>.*?</\1>", "", text)
+    reference = mujoco.MjModel.from_xml_string(
+        text.replace("</robot>", '<mujoco><compiler fusestatic="false" balanceinertia="true"/></mujoco></robot>')
+    )
+    data = mujoco.MjData(reference)
+    for name, value in home.joints.items():
+        data.joint(name).qpos = value
+    mujoco.mj_kinematics(reference, data)
+    assert home.lowest == pytest.approx(data.xpos[:, 2].min(), abs=1e-6) and home.lowest < -0.5
+    scene = robot_scene("example-robot-data:romeo_small")
+    assert scene["assets"][0]["xform"]["p"][2] == pytest.approx(1.0 - home.lowest)
+
+
+def test_urdf_without_links_is_no_robot():
+    assert find_robot("ur3").name == "ur3_robot"
+
+
+def test_time_step_of_the_file_is_used_and_said(folder):
+    text = ARM.replace("<worldbody>", '<option timestep="0.004"/><worldbody>', 1)
+    (folder / "own" / "slow.xml").write_text(text)
+    (folder / "own" / "part.xml").write_text("<mujoco><include file='slow.xml'/></mujoco>")
+    for name in ("slow", "part"):
+        sim = Simulation.from_robot(name)
+        assert sim.dt == 0.004
+        assert any(note.id == "time-step" and "slow.xml:1" in note.message for note in sim.notes)
+    chosen = Simulation.from_robot("slow", dt=0.001)
+    assert chosen.dt == 0.001 and not any(note.id == "time-step" for note in chosen.notes)
+    assert Simulation.from_robot("lever").dt == 0.002
+    file = folder / "own" / "slow.xml"
+    assert Simulation.from_scene(file).dt == 0.004
+    scene = {"assets": [{"type": "mjcf", "source": {"path": str(file)}}]}
+    assert Simulation.from_scene(scene).dt == 0.004
+    assert Simulation.from_scene(scene | {"simulation": {"dt": 0.002}}).dt == 0.002
+    file.write_text(text.replace("0.004", "0"))
+    with pytest.raises(SapSceneError, match=r"slow.xml:1: the timestep is 0; it must be positive"):
+        Simulation.from_scene(file)
 
 
 def test_mjcf_robot_starts_from_its_home_keyframe_and_holds_it(folder):
@@ -82,6 +135,13 @@ def test_quadruped_stands():
     q = np.array(sim.joint_q).ravel()
     assert abs(q[2] - start[2]) < 0.02 and np.abs(q[7:] - start[7:]).max() < 0.05
     assert sim.statistics.not_converged == 0
+
+
+def test_ant_stands_although_the_ground_of_its_file_is_a_wall():
+    sim = Simulation.from_robot("newton:ant", dt=0.005)
+    sim.step(200)
+    q = np.array(sim.joint_q).ravel()
+    assert 0.2 < q[2] < 0.8 and np.abs(q[:2]).max() < 0.3
 
 
 def test_command_line_lists_and_runs_them(folder, capsys):

@@ -9,6 +9,7 @@ builder: contact rules in `pairs`, actuators in `actuators` and `drives`, tendon
 from .actuators import translate_actuators
 from .content import apply_mjcf, check_joints, count_actuators
 from .features import list_unsupported
+from .joints import split_joints, take_first_numbers
 from .reader import MjcfDocument, read_mjcf
 from .switches import apply_switches
 from .tendons import translate_equalities
@@ -21,6 +22,8 @@ __all__ = [
     "count_actuators",
     "list_unsupported",
     "read_mjcf",
+    "split_joints",
+    "take_first_numbers",
     "translate_actuators",
     "translate_equalities",
 ]

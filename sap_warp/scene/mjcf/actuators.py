@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import Complaint
 from ..nodes import Node
+from .ball_actuators import translate_ball_actuators
+from .coordinates import bodies_of, body_joints, joint_kind
 from .reader import MjcfDocument
 
 if TYPE_CHECKING:
@@ -24,12 +27,34 @@ _MUSCLE = {
 }
 """MuJoCo's defaults, in the order of its parameters."""
 _LINEAR = ("position", "velocity")
+_OWN = ("kv", "dampratio", "forcerange")
+"""What a <position> does not share with a <velocity> on its joint."""
+_KEPT = (
+    "name",
+    "joint",
+    "jointinparent",
+    "tendon",
+    "site",
+    "refsite",
+    "cranksite",
+    "slidersite",
+    "cranklength",
+    "body",
+)
+"""Attributes of an actuator that say where it acts."""
 
 
 def translate_actuators(document: MjcfDocument) -> None:
-    """Make <general> of cylinders, muscles, filtered positions, and of all but the last of a kind on one joint."""
+    """Make <general> of cylinders, muscles, filtered positions, and of all but one drive on a joint."""
     nodes = document.elements("actuator")
+    _switch_off(document, nodes)
+    _give_to_joints(document, nodes)
+    translate_ball_actuators(document)
     last = {(node.tag, node.get("joint")): node for node in nodes if node.tag in _LINEAR and node.get("joint")}
+    for node in [node for node in last.values() if node.tag == "velocity"]:
+        beside = last.get(("position", node.get("joint")))
+        if beside is not None and (node.get("forcerange") or any(map(beside.get, _OWN))):
+            _translate_linear(node)  # a drive has one damping and one force range
     for node in nodes:
         if node.tag == "cylinder":
             _translate_cylinder(node)
@@ -39,6 +64,40 @@ def translate_actuators(document: MjcfDocument) -> None:
             node.number("timeconst", 0.0) > 0.0 or last.get((node.tag, node.get("joint")), node) is not node
         ):
             _translate_linear(node)
+
+
+def _switch_off(document: MjcfDocument, nodes: list[Node]) -> None:
+    """Actuators of groups that are disabled keep their input, which does nothing."""
+    option = document.option("actuatorgroupdisable")
+    groups = set(option.numbers("actuatorgroupdisable").astype(int).tolist()) if option is not None else set()
+    for node in nodes:
+        if int(node.number("group", 0)) in groups and groups:
+            kept = {name: node.attrib[name] for name in _KEPT if name in node.attrib}
+            node.attrib.clear()
+            node.attrib.update(kept | {"gainprm": "0", "biastype": "none", "gaintype": "fixed", "dyntype": "none"})
+            node.tag = "general"
+
+
+def _give_to_joints(document: MjcfDocument, nodes: list[Node]) -> None:
+    """Armature and damping of an actuator, reflected by its gear, become the joint's."""
+    joints = {
+        joint.get("name"): joint
+        for body in bodies_of(document.root)
+        for joint in body_joints(body)
+        if joint.get("name")
+    }
+    for node in nodes:
+        joint = joints.get(node.get("joint"))
+        if joint is None:
+            continue
+        for name in ("armature", "damping"):
+            value = node.numbers(name) if node.get(name) is not None else np.zeros(1)
+            if len(value) == 1 and value[0] and joint_kind(joint) in ("hinge", "slide"):
+                gear = float(node.numbers("gear")[0]) if node.get("gear") is not None else 1.0
+                joint.put(name, [joint.number(name, 0.0) + gear**2 * float(value[0])])
+            elif len(value) == 1 and value[0]:
+                raise Complaint(f"{node.place_of(name)}: {name} of an actuator on a joint that is no hinge or slide")
+        node.drop("armature", "damping")
 
 
 def _translate_cylinder(node: Node) -> None:

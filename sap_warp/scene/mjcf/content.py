@@ -11,14 +11,16 @@ import numpy as np
 
 from ...model import register_dof_labels
 from ...scene_files import printable
+from .. import bounds
 from ..build import SceneBuild
 from ..errors import Complaint
-from ..nodes import Node, list_places
+from ..nodes import Node
 from .actuators import resolve_ratios
 from .coordinates import bodies_of, body_joints, joint_kind
 from .drives import set_drives
 from .inertia import effective_inertia
 from .keyframes import add_keyframes
+from .masses import set_masses
 from .pairs import add_pairs, filter_as_mujoco
 from .reader import MjcfDocument
 from .switches import is_off
@@ -120,7 +122,9 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
         first: Number of bodies and shapes before the import, by kind.
     """
     done = Import(build, number, asset, document, first)
+    set_masses(done)
     _set_gravity(done)
+    _suggest_time_step(done)
     if is_off(document, "contact"):
         for shape in done.shapes:
             build.builder.shape_flags[shape] &= ~int(newton.ShapeFlags.COLLIDE_SHAPES)
@@ -128,7 +132,6 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
         filter_as_mujoco(done)
         if asset.enable_self_collisions:
             add_pairs(done)
-    _note_joints(done)
     _note_meshes(done)
     set_drives(done)
     if done.actuators:
@@ -161,26 +164,27 @@ def _set_gravity(done: Import) -> None:
     done.build.take_gravity(done.number, value, source.place_of("gravity"))
 
 
+def _suggest_time_step(done: Import) -> None:
+    """The time step of the file [s], for scenes that have none."""
+    option = done.document.option("timestep")
+    if option is not None:
+        place, value = option.place_of("timestep"), option.number("timestep", 0.0)
+        if not value > 0.0:
+            raise Complaint(f"{place}: the timestep is {value:g}; it must be positive")
+        done.build.take_time_step(done.number, bounds.TIME_STEP.check(value), place)
+
+
 def check_joints(document: MjcfDocument) -> None:
-    """Complain about joints of which Newton would make something else."""
+    """Complain about joints that MuJoCo has not got either."""
     for body in bodies_of(document.root):
         joints = body_joints(body)
-        if len(joints) > 1 and {"ball", "free"} & {joint_kind(joint) for joint in joints}:
-            what = f"body {body.get('name', '')!r} has a ball or free joint beside another one, which is not supported"
+        kinds = [joint_kind(joint) for joint in joints]
+        if len(joints) > 1 and "free" in kinds:
+            what = f"body {body.get('name', '')!r} has a free joint beside another one"
             raise Complaint(f"{joints[1].place_of()}: {what}; put a body between them")
-
-
-def _note_joints(done: Import) -> None:
-    """Newton makes one joint of several of a body, at the point of the first."""
-    found: dict[str, list[str]] = {}
-    for node in done.bodies.values():
-        joints = body_joints(node)
-        points = {tuple(joint.numbers("pos", 3)) if joint.get("pos") else (0.0, 0.0, 0.0) for joint in joints}
-        if len(points) > 1 and "hinge" in map(joint_kind, joints):
-            what = "<joint pos>: the joints of a body have different points; all are put at the first one's"
-            found.setdefault(what, []).append(joints[1].place_of("pos"))
-    for line in list_places(found):
-        done.note(line)
+        if "ball" in kinds and {"ball", "hinge"} & set(kinds[kinds.index("ball") + 1 :]):
+            what = f"body {body.get('name', '')!r} has a ball joint with a rotation after it"
+            raise Complaint(f"{joints[-1].place_of()}: {what}; put a body between them")
 
 
 def _note_meshes(done: Import) -> None:

@@ -12,6 +12,7 @@ from ..nodes import Node
 
 SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 """Numbers of coordinates and dofs of a joint."""
+_SEVERAL_INPUTS = ("pid", "orientation", "dcmotor")
 
 
 @dataclass
@@ -81,9 +82,17 @@ def read_keys(root: Node) -> list[Key]:
                 values = _of_length(node, name, int(sizes[:, column].sum()))
                 target.update(zip(joints, np.split(values, np.cumsum(sizes[:, column])[:-1]), strict=False))
         if node.get("ctrl") is not None:
+            _check_inputs(node, actuators)
             key.ctrl.update(zip(actuators, map(float, _of_length(node, "ctrl", len(actuators))), strict=True))
         keys.append(key)
     return keys
+
+
+def _check_inputs(key: Node, actuators: list[Node]) -> None:
+    several = next((node for node in actuators if node.tag in _SEVERAL_INPUTS), None)
+    if several is not None and len(key.numbers("ctrl")) != len(actuators):
+        what = f"<{several.tag}> takes several inputs, which is not supported; remove it, or ctrl of the keyframe"
+        raise Complaint(f"{several.place_of()}: {what} {key.get('name', '')!r}")
 
 
 def _of_length(node: Node, name: str, count: int) -> np.ndarray:

@@ -72,14 +72,23 @@ _ORIENTATION = (HERE, "axisangle euler quat xyaxes zaxis")
 _FLUID = "the medium is not simulated"
 _ACTUATOR = "actuators of this kind are not simulated; it exerts no force"
 _DELAY = Unsupported("delays of actuators are not simulated; it acts at once", _not_zero)
-_ON_ACTUATOR = Unsupported("of an actuator does not act; give it to the joint", _not_zero)
+_ON_ACTUATOR = Unsupported(
+    "of an actuator does not act; give it to the joint",
+    lambda node, name: _not_zero(node, name) and (node.get("joint") is None or _several(node, name)),
+)
 _PLUGIN = Unsupported("plugins are not loaded")
 _FLEX = Unsupported("flexible bodies are not simulated")
 _SKIN = Unsupported("skins are not drawn")
 _PLAIN = "name class user group"
 _TRANSMISSION = "joint jointinparent tendon site refsite cranksite slidersite cranklength body gear"
 _RANGES = "ctrllimited ctrlrange forcelimited forcerange"
-_POLYNOMIAL = Unsupported("takes one number here; the further ones do not act", _several)
+_POLYNOMIAL = Unsupported(
+    "takes one number here, and none for a free joint; the others do not act",
+    lambda node, name: _several(node, name) or (node.get("type") == "free" and _not_zero(node, name)),
+)
+_OF_FREE = Unsupported(
+    "does not act on a free joint", lambda node, name: node.get("type") == "free" and _not_zero(node, name)
+)
 _CONDIM = {
     1: "has no friction in MuJoCo where both geoms have it; here the materials' friction acts",
     4: "torsional friction is not simulated; contacts have sliding friction",
@@ -105,7 +114,8 @@ def _actuator(meaning: Meaning, *groups: tuple[Meaning, str]) -> Element:
 def _tendon() -> Element:
     return _element(
         NEWTON,
-        (HERE, "class limited range springlength stiffness damping frictionloss armature"),
+        (HERE, "class limited range springlength frictionloss armature"),
+        (_POLYNOMIAL, "stiffness damping"),
         (CHECK, "actuatorfrclimited actuatorfrcrange"),
         (NUMERICS, "solimpfriction solimplimit solreffriction solreflimit"),
         (LOOKS, "name group user material rgba width"),
@@ -125,13 +135,16 @@ def _unsupported_actuator(attributes: str) -> Element:
 ELEMENTS: dict[str, Element] = {
     "compiler": _element(
         HERE,
-        (HERE, "angle assetdir autolimits coordinate eulerseq meshdir strippath texturedir"),
-        (NEWTON, "fitaabb inertiafromgeom inertiagrouprange"),
+        (HERE, "angle assetdir autolimits balanceinertia boundinertia boundmass coordinate eulerseq meshdir strippath"),
+        (HERE, "texturedir"),
+        (NEWTON, "inertiafromgeom inertiagrouprange"),
+        (
+            Unsupported("capsules and cylinders that are fitted to meshes may lie along another axis", _is("true")),
+            "fitaabb",
+        ),
         (LOOKS, "discardvisual fusestatic passthrough savecanonical savecompiled saveinertial usethread"),
         (Unsupported("attached models keep the settings of the whole", _is_not("warning", "error")), "conflict"),
         (Unsupported("free bodies keep the frames they are drawn in", _is("true")), "alignfree"),
-        (Unsupported("inertias that no body can have are corrected as Newton does", _is("true")), "balanceinertia"),
-        (Unsupported("masses and inertias stay as they are", _not_zero), "boundinertia boundmass"),
         (Unsupported("masses stay as they are", lambda node, name: node.number(name, -1.0) > 0.0), "settotalmass"),
     ),
     "compiler/lengthrange": _element(
@@ -140,13 +153,12 @@ ELEMENTS: dict[str, Element] = {
     ),
     "option": _element(
         HERE,
-        (HERE, "gravity"),
+        (HERE, "actuatorgroupdisable gravity timestep"),
         (CHECK, "density viscosity"),
         (Unsupported(_FLUID, _not_zero), "wind"),
-        (Unsupported("groups of actuators cannot be switched off; remove them"), "actuatorgroupdisable"),
         (NUMERICS, "ccd_iterations ccd_tolerance cone impratio integrator iterations jacobian ls_iterations"),
         (NUMERICS, "ls_tolerance noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref"),
-        (NUMERICS, "sdf_initpoints sdf_iterations sleep_tolerance solver timestep tolerance"),
+        (NUMERICS, "sdf_initpoints sdf_iterations sleep_tolerance solver tolerance"),
         (LOOKS, "magnetic"),
     ),
     "option/flag": _element(
@@ -196,7 +208,8 @@ ELEMENTS: dict[str, Element] = {
         NEWTON,
         (HERE, "limited range actuatorfrclimited class"),
         (CHECK, "actuatorfrcrange"),
-        (NEWTON, "armature axis frictionloss name pos ref springref type"),
+        (NEWTON, "axis name pos ref springref type"),
+        (_OF_FREE, "armature frictionloss"),
         (_POLYNOMIAL, "damping stiffness"),
         (NUMERICS, "solimpfriction solimplimit solreffriction solreflimit"),
         (LOOKS, "group user"),

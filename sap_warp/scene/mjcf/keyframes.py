@@ -105,7 +105,9 @@ def make_keyframes(keys: dict[str, KeyEntries], model: newton.Model, worlds: int
     names = ("joint_q", "joint_qd", "joint_target_q", "joint_target_qd")
     count = int(model.custom_frequency_counts.get("mujoco:actuator", 0)) // worlds
     ctrl = model.mujoco.ctrl.numpy()[:count] if count else np.zeros(0, np.float32)
-    q_start, child = model.joint_q_start.numpy().tolist(), model.joint_child.numpy()
+    # the last joint whose coordinates begin somewhere: fixed ones before it have none
+    joint_at = {int(start): joint for joint, start in enumerate(model.joint_q_start.numpy()[:-1])}
+    child = model.joint_child.numpy()
     found = {}
     for name, entries in keys.items():
         arrays = {array: getattr(model, array).numpy() for array in names}
@@ -115,7 +117,7 @@ def make_keyframes(keys: dict[str, KeyEntries], model: newton.Model, worlds: int
         for values, entry in zip(arrays.values(), given, strict=True):
             values[list(entry)] = list(entry.values())
         for coordinate, twist in entries.free.items():
-            joint = q_start.index(coordinate)
+            joint = joint_at[coordinate]
             rotation = arrays["joint_q"][coordinate + 3 : coordinate + 7]
             com = model.body_com.numpy()[child[joint]]
             dof = int(model.joint_qd_start.numpy()[joint])

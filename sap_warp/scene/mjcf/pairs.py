@@ -62,6 +62,8 @@ def _welded(done: Import) -> tuple[dict[int, int], dict[int, int]]:
     for body in done.bodies:
         joint = done.joint_of[body]
         parent = weld[builder.joint_parent[joint]]
+        if done.bodies.get(parent) in done.document.parts:  # a part of this body itself
+            parent = above[parent]
         if builder.joint_type[joint] == newton.JointType.FIXED:
             weld[body] = parent
         else:

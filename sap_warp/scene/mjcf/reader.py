@@ -45,6 +45,8 @@ class MjcfDocument:
     """Attributes of all <compiler> elements; a later one wins."""
     keys: list[Key] = field(default_factory=list)
     """Keyframes, those of attached models last."""
+    parts: set[Node] = field(default_factory=set)
+    """Bodies without mass that `split_joints` has put between joints of one body."""
     notes: list[str] = field(default_factory=list)
     """What could not be expanded as MuJoCo would, each with its place."""
 

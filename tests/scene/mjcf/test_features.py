@@ -85,9 +85,7 @@ REPORTED = {
     "wind": ({"top": '<option wind="1 0 0"/>'}, '<option wind="1 0 0">'),
     "density": ({"top": '<option density="1.2"/>'}, "MuJoCo's medium (density"),
     "viscosity": ({"top": '<option viscosity="1.2"/>'}, "MuJoCo's medium (viscosity"),
-    "groups of actuators": ({"top": '<option actuatorgroupdisable="1"/>'}, "actuatorgroupdisable"),
     "override": ({"top": '<option><flag override="enable"/></option>'}, '<flag override="enable">'),
-    "boundmass": ({"top": '<compiler boundmass="2"/>'}, "boundmass"),
     "settotalmass": ({"top": '<compiler settotalmass="2"/>'}, "settotalmass"),
     "condim 1": ({"geom": 'condim="1"'}, '<geom condim="1">'),
     "condim 4": ({"geom": 'condim="4"'}, "torsional friction is not simulated"),
@@ -100,12 +98,15 @@ REPORTED = {
     "springdamper": ({"joint": 'springdamper="1 1"'}, "springdamper"),
     "joint margin": ({"joint": 'margin="0.1"'}, "limits act where the range ends"),
     "actuatorgravcomp": ({"joint": 'actuatorgravcomp="true" actuatorfrcrange="-1 1"'}, "actuatorgravcomp"),
-    "joints of different points": ({"inside": '<joint pos="1 0 0"/>'}, "different points"),
     "adhesion": ({"end": '<actuator><adhesion body="b" ctrlrange="0 1"/></actuator>'}, "<adhesion>: actuators"),
     "pid": ({"end": '<actuator><pid joint="j" kp="1"/></actuator>'}, "<pid>: actuators of this kind"),
     "dcmotor": ({"end": '<actuator><dcmotor joint="j"/></actuator>'}, "<dcmotor>: actuators of this kind"),
     "delay": ({"end": '<actuator><motor joint="j" delay="0.1" nsample="9"/></actuator>'}, "delays of actuators"),
-    "damping of an actuator": ({"end": '<actuator><motor joint="j" damping="1"/></actuator>'}, "give it to the joint"),
+    "damping of an actuator": (
+        {"end": '<actuator><motor joint="j" damping="1 2"/></actuator>'},
+        "give it to the joint",
+    ),
+    "fitaabb": ({"top": '<compiler fitaabb="true"/>'}, "fitaabb"),
     "uneven force range": (
         {"end": '<actuator><position joint="j" forcerange="-1 2"/></actuator>'},
         "forcerange -1 to 2",
@@ -213,9 +214,11 @@ def test_condim_1_is_listed_only_where_the_geoms_meet_each_other():
     assert load_sap_scene({"assets": [asset], "ground": False}, device="cpu").unsupported_features == []
 
 
-def test_ball_joint_beside_another_one_is_refused():
-    with pytest.raises(SapSceneError, match=r"line 3: body 'b' has a ball or free joint beside another one"):
-        load(inside='<joint type="ball"/>')
+def test_joints_that_no_body_of_mujoco_has_are_refused():
+    with pytest.raises(SapSceneError, match=r"line 3: body 'b' has a free joint beside another one"):
+        load(inside='<joint type="free"/>')
+    with pytest.raises(SapSceneError, match=r"line 3: body 'b' has a ball joint with a rotation after it"):
+        load(inside='<joint type="ball"/><joint axis="1 0 0"/>')
 
 
 def test_model_that_cannot_be_built_names_what_was_not_loaded():

@@ -92,11 +92,12 @@ def test_scale_and_other_joints_of_the_base():
     np.testing.assert_allclose(fixed.joint_q, [0.4, 0.5, 0.5, -0.5, 0.5, 0.4, 0.7], atol=1e-6)
 
 
-def test_joints_of_one_body_keep_their_values_in_newtons_order():
+def test_joints_of_one_body_keep_their_values():
+    """Newton would put the slide first; a body without mass between the two keeps MuJoCo's order."""
     text = """<mujoco><worldbody><body><joint name="h"/><joint name="s" type="slide"/><geom size=".1"/></body>
     </worldbody><keyframe><key name="k" qpos=".1 .2" qvel=".3 .4"/></keyframe></mujoco>"""
     key = load(text).keyframes["k"]
-    np.testing.assert_allclose([key.joint_q, key.joint_qd], [[0.2, 0.1], [0.4, 0.3]])
+    np.testing.assert_allclose([key.joint_q, key.joint_qd], [[0.1, 0.2], [0.3, 0.4]])
 
 
 def test_key_with_a_wrong_number_of_positions_is_an_error_with_its_line():
@@ -176,3 +177,12 @@ def test_robot_whose_contacts_are_all_pairs_rests_on_its_floor():
     with Simulation.from_loaded(load(text, worlds=2)) as sim:
         sim.step(400)
         np.testing.assert_allclose(sim.body_q.numpy()[:, 0, 2], 0.1, atol=2e-3)
+
+
+def test_speed_of_a_free_body_after_a_fixed_one_is_about_its_own_centre():
+    """A fixed joint begins at the same coordinate as the free one after it, whose centre of mass counts."""
+    text = """<mujoco><worldbody><body name="m" mocap="true" pos=".1 0 1"><geom size=".01" pos="0 0 9"/></body>
+    <body name="a" pos="0 0 1"><freejoint/><geom type="box" size=".1 .1 .1" pos=".5 0 0"/></body></worldbody>
+    <keyframe><key name="k" qpos="0 0 1 1 0 0 0" qvel=".1 .2 .3 0 1 2"/></keyframe></mujoco>"""
+    loaded = load_sap_scene({"assets": [{"type": "mjcf", "source": text}], "ground": False}, device="cpu")
+    np.testing.assert_allclose(loaded.keyframes["k"].joint_qd, [0.1, 0.2 + 2 * 0.5, 0.3 - 0.5, 0, 1, 2], atol=1e-6)
