@@ -36,7 +36,7 @@ BELOW = {
     "cluster": set(),
     "envs": {"simulation", "scene_files", "task_names", "cluster"},
     "learning": {"envs"},
-    "robots": set(),
+    "robots": {"scene"},
     "rollouts": {"simulation", "scene_files", "cluster"},
     "sweeps": {"cluster", "scene", "scene_files", "scenes", "signals", "simulation", "solver"},
     "simulation": {

@@ -23,6 +23,10 @@ EXAMPLES: dict[str, Sequence[Example]] = {
         ('sap-warp plot humanoid --signals "joint_q:*knee,energy" -o fall.png', "curves of a fall"),
         ("sap-warp plot humanoid --list", "what can be plotted"),
     ),
+    "sweep": (
+        ("sap-warp sweep free_cube --vary materials.ground.mu=0.1:1.0:10 --duration 1", "ten frictions of the ground"),
+        ("sap-warp sweep free_cube --vary dt=0.002,0.005 --seeds 20 --output sweep --resume", "go on where it ended"),
+    ),
     "bench": (
         ("sap-warp bench --scene humanoid --num-worlds 256", "world-steps per second"),
         ("sap-warp bench --scene box_stack --threads 2 --profile", "two threads, and the time of each stage"),

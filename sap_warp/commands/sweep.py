@@ -67,7 +67,14 @@ def add_parser(commands: Any) -> None:
     add("--sampling", choices=("lhs", "random"), help="Latin hypercube or independent (default: lhs)")
     add("--seeds", type=positive_int, metavar="N", help="run each point from N random starts")
     add("--seed", type=int, metavar="N", help="the first of these seeds, and of the drawing (default: 0)")
-    add("--seconds", type=positive_seconds, metavar="S", help="simulated time [s] (default: 2)")
+    add(
+        "--duration",
+        "--seconds",
+        dest="seconds",
+        type=positive_seconds,
+        metavar="S",
+        help="simulated time [s] (default: 2)",
+    )
     add("--until", metavar="CONDITION", help='end a run earlier, for example "body_q:cube.z < 0.05"')
     add("--success", metavar="CONDITION", help="what has to hold at the end (default: --until, or not to diverge)")
     add("--record", metavar="SIGNALS", help="signals to keep over time, names with commas between them")

@@ -915,8 +915,6 @@ def test_what_the_solver_refuses_is_known_after_loading():
     scene = boxes("a", "b")
     scene["bodies"][1]["density"] = 0
     (feature,) = load(scene).unsupported_features
-    assert feature.startswith("scene: bodies[1]: SolverSAP cannot simulate bodies without mass") and feature.endswith(
-        "'b'"
-    )
+    assert feature.startswith("scene: bodies[1]: SolverSAP cannot simulate bodies without mass") and ": 'b'" in feature
     with pytest.raises(sap_warp.SapUnsupportedSceneFeature, match="without mass"):
         load(scene, strict=True)

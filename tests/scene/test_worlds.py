@@ -244,6 +244,8 @@ def test_loaded_scenes_step_with_their_own_options(tmp_path):
         replicate={"spacing": [3, 0, 0]},
     )
     scene["bodies"][0]["transform"] = {"p": [0, 0, 0.3]}
+    for joint in scene["joints"][1:]:
+        joint["parent_xform"] = {"p": [0, 1, 0]}  # boxes in the same place would push each other apart
     loaded = load(scene)
     solver = sap_warp.SolverSAP(loaded.sap_model, **loaded.solver_options)
     pipeline = sap_warp.SapCollisionPipeline(loaded.collision_model, rigid_contact_max=loaded.rigid_contact_max)

@@ -55,6 +55,11 @@ def _several(node: Node, name: str) -> bool:
     return len(node.numbers(name)) > 1
 
 
+def _of_free(node: Node, name: str) -> bool:
+    """Whether a free joint asks for it itself; a class of defaults means the hinges."""
+    return node.get("type") == "free" and name not in node.inherited and _not_zero(node, name)
+
+
 def collides(geom: Node) -> bool:
     """Whether a geom meets others without being named in a pair."""
     return geom.number("contype", 1) != 0 or geom.number("conaffinity", 1) != 0
@@ -84,11 +89,9 @@ _TRANSMISSION = "joint jointinparent tendon site refsite cranksite slidersite cr
 _RANGES = "ctrllimited ctrlrange forcelimited forcerange"
 _POLYNOMIAL = Unsupported(
     "takes one number here, and none for a free joint; the others do not act",
-    lambda node, name: _several(node, name) or (node.get("type") == "free" and _not_zero(node, name)),
+    lambda node, name: _several(node, name) or _of_free(node, name),
 )
-_OF_FREE = Unsupported(
-    "does not act on a free joint", lambda node, name: node.get("type") == "free" and _not_zero(node, name)
-)
+_OF_FREE = Unsupported("does not act on a free joint", lambda node, name: _of_free(node, name))
 _CONDIM = {
     1: "has no friction in MuJoCo where both geoms have it; here the materials' friction acts",
     4: "torsional friction is not simulated; contacts have sliding friction",
