@@ -31,7 +31,11 @@ class MujocoWarpEngine(MujocoEngine):
         with wp.ScopedDevice("cpu"):
             self.warp_model = mujoco_warp.put_model(self.model)
             self.warp_data = mujoco_warp.put_data(
-                self.model, self.data[0], nworld=worlds, nconmax=scene.max_rigid_contact, njmax=8 * scene.max_rigid_contact
+                self.model,
+                self.data[0],
+                nworld=worlds,
+                nconmax=scene.max_rigid_contact,
+                njmax=8 * scene.max_rigid_contact,
             )
             self.restart()
             mujoco_warp.step(self.warp_model, self.warp_data)
