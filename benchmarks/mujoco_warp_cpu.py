@@ -5,7 +5,7 @@
 mujoco_warp is written for GPUs, and this says nothing about one: it is the only device to be had here. Its model is
 the very MjModel that MuJoCo C steps, so solver, tolerances and contact parameters are the same. It is used by itself,
 not through Newton's SolverMuJoCo, which does not fit the version that is installed. Both Warp programs are replayed as
-captured graphs where that works; `eager` says where not. Its first step compiles for one to two minutes per scene.
+captured graphs; where mujoco_warp cannot be, a line says so. Its first step compiles for one to two minutes per scene.
 """
 
 from __future__ import annotations

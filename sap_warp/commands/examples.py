@@ -11,7 +11,10 @@ Example = tuple[str, str]
 EXAMPLES: dict[str, Sequence[Example]] = {
     "run": (
         ("sap-warp run", "64 humanoids fall over"),
-        ("sap-warp run franka_pick_cube --num-worlds 1 --duration 6 --record pick.gif", "film a Panda that picks"),
+        (
+            "sap-warp run franka_pick_cube --num-worlds 1 --duration 6 --record pick.gif --record-fps 10",
+            "film a Panda that picks; half a minute for 60 pictures on one core",
+        ),
         ("sap-warp run --robot go2 --num-worlds 16", "a robot by name, on the ground in its home pose"),
         ("sap-warp run my_robot.urdf --picture", "a robot's file, and a picture of how it ends"),
     ),
