@@ -28,10 +28,11 @@ ci-tools: $(VENV)/.dev ## install what some tests look for and skip themselves w
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
 	$(PIP) install --quiet torch==2.13.0 stable-baselines3 rsl-rl-lib
 
-lint: $(VENV)/.dev ## check style, formatting and types
+lint: $(VENV)/.dev ## check style, formatting, types and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell --toml pyproject.toml README.md CONTRIBUTING.md CHANGELOG.md docs examples sap_warp tools
 
 format: $(VENV)/.dev ## format the code and apply safe fixes
 	$(BIN)/ruff check --fix .
