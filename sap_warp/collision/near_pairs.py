@@ -10,7 +10,6 @@ from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_
 from .box_hull import hull_corners
 from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
 from .ground import BOX, CONVEX_MESH, GroundPairs, find_contacts
-from .hull_ground import vertices_of
 from .hull_tables import ROOM, Hulls, flat_hulls
 from .normals import LAST_ROWS
 from .overflow import Selection
@@ -151,12 +150,11 @@ def meet_hull(
     hull = find_hull(h, s, m.shape1)
     if hull < 0:
         return False
-    vertices = vertices_of(s.source[m.shape1])
     lower = s.local_lower[m.shape1]
     upper = s.local_upper[m.shape1]
     corners = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
     scratch = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
-    count = hull_corners(pair, h, hull, vertices, lower, upper, reach, corners, scratch)
+    count = hull_corners(pair, h, hull, m.shape1, lower, upper, reach, corners, scratch)
     if count > 0:
         near = MERGED * wp.min(wp.min(pair.a), 0.5 * wp.min(upper - lower))
         kept = merge_corners(corners, count, near, reach)
