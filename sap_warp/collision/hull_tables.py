@@ -120,7 +120,10 @@ def _around(corners: np.ndarray, normal: np.ndarray) -> np.ndarray:
 
 
 def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
-    """The `Hulls` of convex meshes that meet a box in one of ``pairs``, shape [pair_count, 2]."""
+    """The `Hulls` of convex meshes that meet a box in one of ``pairs``, shape [pair_count, 2].
+
+    Their `Supports` are those of all convex meshes in ``pairs``.
+    """
     with_box = (model.shape_type.numpy()[pairs] == int(newton.GeoType.BOX)).any(axis=1)
     shapes = pairs[with_box].ravel()
     kinds, sources = model.shape_type.numpy(), model.shape_source_ptr.numpy()
@@ -156,7 +159,7 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
     }
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))
-    table.supports = make_supports(model, np.flatnonzero(of_shape >= 0))
+    table.supports = make_supports(model, pairs.ravel())
     return table
 
 
