@@ -102,7 +102,7 @@ def _replace_meshes(build: SceneBuild, i: int, asset: Any, first: int) -> None:
     """Hulls of the colliding meshes, unless the scene wants them as they are; a USD stage says itself what it wants."""
     if isinstance(asset, UsdAsset) or asset.meshes == "raw":
         return
-    flat = replace_meshes(build.builder, range(first, build.builder.shape_count))
+    flat = replace_meshes(build.builder, range(first, build.builder.shape_count), asset.hull_error)
     if flat:
         what = f"{name_some(flat, range(len(flat)))}: flat meshes have no convex hull; they collide as they are"
         build.note_unsupported(("assets", i, "source"), what)

@@ -18,6 +18,7 @@ from .values import (
     Inertia,
     Integer,
     LongText,
+    NonNegative,
     Numbers,
     Pattern,
     Pose,
@@ -142,32 +143,37 @@ class UsdAsset(_Asset):
     """Prim below which things are loaded."""
 
 
-class UrdfAsset(_Asset):
+class _RobotAsset(_Asset):
+    """What URDF and MJCF files share."""
+
+    scale: Factor = 1.0
+    """Factor on all lengths."""
+    parse_visuals_as_colliders: Boolean = False
+    """Let visual shapes collide, in place of the collision shapes."""
+    meshes: Literal["hull", "raw"] = "hull"
+    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
+    hull_error: NonNegative = None
+    """How far a mesh may stand out of its hull, in units of its largest extent. If not given, hulls of up to 256
+    vertices are exact and others are off by up to 0.002."""
+    ignore_inertial_definitions: Boolean = False
+    """Compute mass and inertia from the shapes."""
+
+    def _check(self) -> None:
+        super()._check()
+        if self.meshes == "raw" and self.hull_error is not None:
+            raise Complaint("meshes: raw makes no hulls; leave hull_error out", ("hull_error",))
+
+
+class UrdfAsset(_RobotAsset):
     """A URDF file or text."""
 
     type: Literal["urdf"]
-    scale: Factor = 1.0
-    """Factor on all lengths."""
-    parse_visuals_as_colliders: Boolean = False
-    """Let visual shapes collide, in place of the collision shapes."""
-    meshes: Literal["hull", "raw"] = "hull"
-    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
-    ignore_inertial_definitions: Boolean = False
-    """Compute mass and inertia from the shapes."""
 
 
-class MjcfAsset(_Asset):
+class MjcfAsset(_RobotAsset):
     """An MJCF file or text."""
 
     type: Literal["mjcf"]
-    scale: Factor = 1.0
-    """Factor on all lengths."""
-    parse_visuals_as_colliders: Boolean = False
-    """Let visual shapes collide, in place of the collision shapes."""
-    meshes: Literal["hull", "raw"] = "hull"
-    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
-    ignore_inertial_definitions: Boolean = False
-    """Compute mass and inertia from the shapes."""
     ignore_names: list[Pattern] = Field(default_factory=list)
     """Patterns of names of bodies and geoms that are not loaded."""
     parse_sites: Boolean = True
