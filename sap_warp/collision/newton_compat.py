@@ -38,6 +38,13 @@ _TILE_KERNELS = (
 )
 """Kernels of the narrow phase that use tiles, besides those of its module."""
 
+_SENTINELS = {
+    "_empty_shape_support_data": "_shape_support_data",
+    "_empty_edge_range": "shape_edge_range",
+    "_empty_mesh_properties": "_shape_mesh_properties",
+}
+"""Arrays with an entry for each shape that a narrow phase makes for callers who have none; and what a model has."""
+
 SORTED_TRIANGLES_MAX = 1 << 20
 """Pairs of triangles that Newton's deterministic reduction cannot number any more."""
 
@@ -45,6 +52,7 @@ USED_MEMBERS: dict[str, tuple[str, ...]] = {
     "model": (
         *("_contact_capacity_initialized", "_shape_mesh_properties", "_shape_collision_filter_pairs"),
         *("_collision_pipeline", "_rigid_contact_max", "_soft_contact_max", "_fk_articulation_level_start"),
+        *("_shape_support_data", "shape_edge_range"),
     ),
     "builder": ("_find_shape_contact_pairs",),
     "pipeline": (
@@ -52,7 +60,7 @@ USED_MEMBERS: dict[str, tuple[str, ...]] = {
         *("broad_phase_shape_pairs", "broad_phase_pair_count", "shape_pairs_max", "_rigid_contact_surface_velocity"),
     ),
     "narrow_phase": (
-        *("shape_aabb_lower", "shape_aabb_upper", "triangle_pairs", "triangle_pairs_count"),
+        *("shape_aabb_lower", "shape_aabb_upper", "triangle_pairs", "triangle_pairs_count", *_SENTINELS),
         *(*_PADDED_GRIDS, *_TILE_KERNELS),
     ),
     "narrow_phase_module": (_EXPORT_GRID,),
@@ -146,14 +154,29 @@ class AdaptedPipeline(newton.CollisionPipeline):
         self._launches = _Changes(_unpadded_grids(self) if self.device.is_cpu else [])
         if not shared_stages:
             self._launches.keep()
+            self._drop_sentinels()
         if self.device.is_cpu and self.narrow_phase.triangle_pairs is not None:
             # More than one would take turns, and a world's contacts come in an order that depends on its neighbours.
             self._launches.changes.append((_NARROW_PHASE_MODULE, {_EXPORT_GRID: 1}))
+
+    def _drop_sentinels(self) -> None:
+        """Let the model's own arrays, which Newton's pipeline passes, stand where copies for nobody take memory."""
+        for name, own in _SENTINELS.items():
+            array, unused = getattr(self.model, own), getattr(self.narrow_phase, name, None)
+            if array is not None and unused is not None and len(array) == len(unused):
+                setattr(self.narrow_phase, name, array)
 
     @property
     def rigid_contact_max(self) -> int:
         """Contacts that a buffer from `contacts` can hold."""
         return self.buffer_size
+
+    def contacts(self) -> newton.Contacts:
+        """A buffer, whose forces take memory from when somebody asks for them."""
+        buffer = super().contacts()
+        del buffer.rigid_contact_force
+        buffer.__class__ = _ContactsWithoutForces
+        return buffer
 
     @property
     def arrays(self) -> StageArrays:
@@ -211,6 +234,20 @@ class AdaptedPipeline(newton.CollisionPipeline):
             self.collide(state, contacts)
         finally:
             _set([(self, usual)])
+
+
+class _ContactsWithoutForces(newton.Contacts):
+    """Newton's buffer, of which no step reads or writes the forces."""
+
+    _FORCE = "rigid_contact_force"
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there: the forces, which are made then."""
+        if name != self._FORCE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        forces = wp.zeros(self.rigid_contact_max, dtype=wp.vec3, device=self.device)
+        setattr(self, name, forces)
+        return forces
 
 
 class _WithoutShapes:

@@ -23,6 +23,7 @@ class RowPattern:
 
     first: wp.array(dtype=wp.int32)  # first column of each row
     entry: wp.array(dtype=wp.int32)  # address of that entry
+    # for several lanes that share a tree, else empty (`warps.walks_chains`)
     above: wp.array(dtype=wp.int32)  # rows of the tree that reach back to a column, growing
     above_start: wp.array(dtype=wp.int32)
     staged: wp.array(dtype=wp.int32)  # dofs of each world by the number of rows above them, the most first

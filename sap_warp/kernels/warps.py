@@ -27,6 +27,15 @@ def fits_a_warp(count: int) -> bool:
     ...
 
 
+def walks_chains(lanes: int, most_dofs: int, device: Any) -> bool:
+    """Whether ``lanes`` that share a world need the tables of `RowPattern` by which they go through a tree together.
+
+    One lane on the CPU does not (`lanes.is_native`), nor does a warp whose worlds have at most ``most_dofs`` dofs, if
+    each has a lane (`fits_a_warp`).
+    """
+    return lanes > 1 if device.is_cpu else lanes != 32 or most_dofs > 32
+
+
 @wp.func_native(f"{ONE_WARP}    return true;\n#else\n    return false;\n#endif\n")
 def is_warp() -> bool:
     """Whether a block is one warp, known to the compiler; what is below works for any number of dofs then."""

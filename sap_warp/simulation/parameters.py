@@ -107,7 +107,7 @@ class Parameters:
         """Make the views."""
         self._sim = sim
         self._good: dict[str, wp.array] = {}
-        """The last values that were checked."""
+        """The last values that were checked. On the host, where checks are made, unless kernels write them, too."""
         self._sources: dict[str, wp.array] = {}
         shapes = sim._names.starts_of("shape")
         self._simple = np.isin(sim.model.shape_type.numpy(), SIMPLE_SHAPES)[int(shapes[0]) : int(shapes[-1])]
@@ -129,13 +129,14 @@ class Parameters:
             view = WorldView("ground_mu", self.ground_mu, starts, sim._look, **looks)
             view.is_parameter = True
             sim._views["ground_mu"] = view
-            self._good["ground_mu"] = wp.clone(self.ground_mu)
+            self._good["ground_mu"] = wp.clone(self.ground_mu, device="cpu")
         self.renew()
 
     @property
     def arrays(self) -> list[wp.array]:
-        """Memory of its own."""
-        return [self.ground_mu, self._own_ground, *self._good.values()]
+        """Memory of its own on the device."""
+        good = [array for array in self._good.values() if array.device == self._sim.device]
+        return [self.ground_mu, self._own_ground, *good]
 
     @property
     def owns_ground(self) -> bool:
@@ -148,7 +149,9 @@ class Parameters:
         self._own_ground.fill_(int(value))
 
     def good(self, name: str) -> wp.array:
-        """The last valid values of a parameter."""
+        """The last valid values of a parameter, on the device from now on."""
+        if self._good[name].device != self._sim.device:
+            self._good[name] = wp.clone(self._good[name], device=self._sim.device)
         return self._good[name]
 
     def renew(self) -> None:
@@ -165,7 +168,7 @@ class Parameters:
             hook: Any = partial(self.take, name)
             view = sim.add_view(name, array, parameter.kind, on_write=hook)
             view.is_parameter = True
-            self._good[name] = wp.clone(view.array)
+            self._good[name] = wp.clone(view.array, device="cpu")
         first = 0
         for shard in sim.shards:
             rows = shard.solver.contact_jacobian

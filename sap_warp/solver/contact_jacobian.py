@@ -247,8 +247,9 @@ class SapContactJacobian:
         counts |= dict.fromkeys(("body_start", "body_count", "body_active"), sizes.body_count)
         counts["body_row"] = 2 * worlds * self.capacity
         allocate_arrays(self.data, counts, worlds * self.capacity, device)
-        allocate_arrays(self.data.hessian, {}, sizes.dof_count, device)
-        for name in ("above", "above_start", "staged", "stage_end"):
+        chains = ("above", "above_start", "staged", "stage_end")
+        allocate_arrays(self.data.hessian, dict.fromkeys(chains, 0), sizes.dof_count, device)
+        for name in chains if layout.has_chains else ():
             setattr(self.data.hessian, name, getattr(layout.rows, name))
         self.terms: Any = make_dof_terms(self.types).DofTerms()
         allocate_arrays(self.terms, {}, sizes.dof_count, device)

@@ -30,7 +30,7 @@ DELASSUS = wp.constant(CONTACT_WEIGHT_MODES.index("delassus"))
 @functools.cache
 def make_mobility(types: Types) -> SimpleNamespace:
     """The record ``Mobility`` of a body, ``body_mobility(m, point)`` and the kernel that packs the records."""
-    scalar, vec3 = types.scalar, types.vec3
+    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
     Link = make_link(types)
 
     @wp.struct
@@ -67,7 +67,8 @@ def make_mobility(types: Types) -> SimpleNamespace:
         m.carrier = carrier[wp.tid()]
         if m.carrier >= 0:
             b = m.carrier
-            W = links[b].inv_inertia / scalar(3.0)
+            # in fp64: the determinant of a small body is 0 in fp32
+            W = mat33(wp.inverse(wp.mat33d(links[b].inertia))) / scalar(3.0)
             m.com = links[b].com
             m.inv_mass = scalar(1.0) / links[b].mass
             m.square = vec3(W[1, 1] + W[2, 2], W[2, 2] + W[0, 0], W[0, 0] + W[1, 1])

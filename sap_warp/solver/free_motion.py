@@ -322,7 +322,8 @@ def make_free_velocity_kernel(pose: Types, types: Types):
             stage.d.v_star[e] = stage.d.impulse[e]
             e += wp.block_dim()
         barrier()
-        ok = solve(stage.d.A_factor, stage.layout.rows, start, end - start, 0, stage.d.v_star)
+        coupled = 1 - stage.layout.has_chains  # that way needs no tables
+        ok = solve(stage.d.A_factor, stage.layout.rows, start, end - start, coupled, stage.d.v_star)
         e = int(start + lane())
         while e < end:
             v = scalar(stage.d.v0[e])

@@ -28,6 +28,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.packed_rows import RowPattern
+from ..kernels.warps import walks_chains
 from .topology import kinematic_bodies, shared_trees, tree_joints
 
 
@@ -65,6 +66,7 @@ class Layout:
     dof_body: wp.array(dtype=wp.int32)
     dof_parent: wp.array(dtype=wp.int32)  # next dof of the chain to the root, -1 at its end
     rows: RowPattern  # of A: row e holds the dofs of the subtree that ends at e
+    has_chains: int  # 1 if `rows` has the tables of who is above whom
     dof_reach: wp.array(dtype=wp.int32)  # first column of the Hessian's row without contacts: constraints widen it
     world_coupled: wp.array(dtype=wp.int32)  # 1 if constraints couple dofs that are not above one another, [worlds]
 
@@ -117,12 +119,13 @@ SCALAR_JOINTS = (int(newton.JointType.REVOLUTE), int(newton.JointType.PRISMATIC)
 FLOATING_JOINTS = (int(newton.JointType.FREE), int(newton.JointType.DISTANCE))
 
 
-def build_layout(model: newton.Model) -> tuple[Layout, LayoutSizes]:
+def build_layout(model: newton.Model, lanes: int | None = None) -> tuple[Layout, LayoutSizes]:
     """Tabulate the trees of every world of ``model``.
 
-    A model without local worlds, as a plain `newton.ModelBuilder` makes it, is one world.
+    A model without local worlds, as a plain `newton.ModelBuilder` makes it, is one world. Tables that the
+    ``lanes`` of a world do not need are left out.
     """
-    return _Tables(model).assemble()
+    return _Tables(model).assemble(lanes)
 
 
 class _Tables:
@@ -176,7 +179,7 @@ class _Tables:
             templates += [_order_world(*rows[i].reshape(size, 4).T) for i in first]
         return templates, template
 
-    def assemble(self) -> tuple[Layout, LayoutSizes]:
+    def assemble(self, lanes: int | None) -> tuple[Layout, LayoutSizes]:
         """Spread the templates over the worlds, shifting every index by what came before."""
         lengths = {
             "body": "source",
@@ -256,15 +259,17 @@ class _Tables:
             "world_loop": self.world_loop,
             "newton_body": np.argsort(body_newton),
         }
-        rows = {
-            "first": arrays["dof_reach"],
-            "entry": spread("dof_entry", "dof", "entry"),
-            "above": spread("dof_above", "above", "dof"),
-            "above_start": np.concatenate([[0], np.cumsum(spread("dof_above_count", "dof"))]),
-            "staged": spread("dof_staged", "dof", "dof"),
-            "stage_end": spread("dof_stage_end", "dof", "dof"),
-        }
+        rows = {"first": arrays["dof_reach"], "entry": spread("dof_entry", "dof", "entry")}
+        chains = lanes is None or walks_chains(lanes, int(sizes["dof"].max()), self.model.device)
+        if chains:
+            rows |= {
+                "above": spread("dof_above", "above", "dof"),
+                "above_start": np.concatenate([[0], np.cumsum(spread("dof_above_count", "dof"))]),
+                "staged": spread("dof_staged", "dof", "dof"),
+                "stage_end": spread("dof_stage_end", "dof", "dof"),
+            }
         layout: Any = Layout()
+        layout.has_chains = int(chains)
         for struct, tables in ((layout, arrays), (layout.rows, rows)):
             for name, values in tables.items():
                 setattr(struct, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.model.device))

@@ -82,12 +82,12 @@ def make_link(types: Types):
         simple: int  # which frames of the joint coincide, and how a floating body moves
         p_PF: vec3  # joint frame in the parent [m]
         r_PF: quat
-        p_BM: vec3  # joint frame in the child
-        r_MB: quat
-        com: vec3  # centre of mass in the body frame [m]; `native/tree8.h` reads from here to the inertia in two pieces
+        # `native/tree8.h` reads centre of mass to inertia in two pieces, of which the second ends behind it
+        com: vec3  # centre of mass in the body frame [m]
         mass: scalar
         inertia: mat33  # about the centre of mass, body axes [kg m^2]
-        inv_inertia: mat33
+        p_BM: vec3  # joint frame in the child
+        r_MB: quat
 
     return Link
 
@@ -156,7 +156,6 @@ def make_pack_kernel(types: Types):
             for j in range(3):
                 inertia[i, j] = scalar(I[i, j])
         link.inertia = inertia
-        link.inv_inertia = mat33(wp.inverse(wp.mat33d(I)))  # the determinant of a small body is 0 in fp32
         links_out[b] = link
         i = int(0)
         while i < link.dof_count:

@@ -133,7 +133,7 @@ class SolverSAP(SolverBase):
         """Make the tables and stages for what the model contains now."""
         model, options, lanes = self.sap_model, self.options, self._block_dim
         self._prescribed = kinematic_bodies(self.model)
-        self.layout, self.sizes = build_layout(self.model)
+        self.layout, self.sizes = build_layout(self.model, lanes)
         bytes_each = self.sizes.world_count * WORLD_PLACE
         check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
         self.lengths = SapLengths(model, self.layout, self.sizes, options)

@@ -81,6 +81,8 @@ def assemble(text: str, arch: int, registers: int | None = None) -> bytes:
     Raises:
         RuntimeError: ptxas does not read the text.
     """
+    if registers:  # in the place of what the kernel itself asks for
+        text = re.sub(r"\.maxnreg\s+\d+", f".maxnreg {registers}", text)
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernels.ptx", Path(folder) / "kernels.cubin"
         source.write_text(re.sub(r"^\.address_size.*$", r'\g<0> .pragma "nounroll";', at_version(text), flags=re.M))

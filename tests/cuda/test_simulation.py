@@ -88,6 +88,24 @@ def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
         assert found["velocity"] < 2e-6 and found["status"] == found["rows"] == 0, found
 
 
+@pytest.mark.parametrize("device, limit", [(GPU, 60e3), ("cpu", 65e3)])
+def test_a_humanoid_takes_little_memory(gpu, device, limit, monkeypatch):
+    """Of one world more, where there are more worlds than blocks that have scratch."""
+    monkeypatch.setattr(structs, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    few, many = (Simulation.from_loaded(build_scene("humanoid", n, device)[1]).byte_count for n in (2, 6))
+    assert 40e3 < (many - few) / 4 < limit
+
+
+def test_forces_of_contacts_take_memory_when_somebody_asks(gpu):
+    """A buffer of ours is Newton's in all else, and its forces are zero until they are written."""
+    sim = simulate("cube", GPU)
+    buffer, before = sim.contacts.newton_contacts, sim.byte_count
+    assert isinstance(buffer, newton.Contacts) and not hasattr(buffer, "no_such_member")
+    forces = buffer.rigid_contact_force
+    assert forces is buffer.rigid_contact_force and str(forces.device) == GPU and not forces.numpy().any()
+    assert forces.shape == buffer.rigid_contact_point0.shape and sim.byte_count == before + forces.capacity
+
+
 def test_a_full_buffer_keeps_the_contacts_that_the_cpu_keeps(gpu):
     """A block shares out a buffer that is too small: the same worlds lose equally many contacts."""
     kept = []

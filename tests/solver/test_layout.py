@@ -113,7 +113,7 @@ class Case:
     def __init__(self, model):
         self.model = model
         layout, self.sizes = build_layout(model)
-        tables = {name: getattr(layout, name).numpy() for name in Layout.vars if name != "rows"}
+        tables = {name: getattr(layout, name).numpy() for name in Layout.vars if name not in ("rows", "has_chains")}
         rows = {f"dof_{name}": getattr(layout.rows, name).numpy() for name in RowPattern.vars}
         self.t = SimpleNamespace(**tables, **rows)
         self.joint_type = model.joint_type.numpy()
