@@ -34,11 +34,11 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[
     hulls: dict[int, newton.Mesh | None] = {}
     flat = []
     for shape in shapes:
-        if not _is_replaced(builder, shape):
+        if not is_replaced(builder, shape):
             continue
         mesh = builder.shape_source[shape]
         if id(mesh) not in hulls:
-            hulls[id(mesh)] = _hull_of(mesh)
+            hulls[id(mesh)] = make_hull(mesh, np.asarray(mesh.vertices, np.float64))
         hull = hulls[id(mesh)]
         if hull is None:
             flat.append(builder.shape_label[shape])
@@ -48,7 +48,8 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[
     return flat
 
 
-def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+def is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+    """Whether a shape is a colliding mesh that convex shapes can stand for."""
     collides = builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES)
     field = (
         builder.shape_sdf_max_resolution[shape] is not None
@@ -58,8 +59,9 @@ def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
     return bool(builder.shape_type[shape] == newton.GeoType.MESH and collides and not field)
 
 
-def _hull_of(mesh: newton.Mesh) -> newton.Mesh | None:
-    found = convex_hull(np.asarray(mesh.vertices, np.float64), _limit_of(mesh))
+def make_hull(mesh: newton.Mesh, points: np.ndarray) -> newton.Mesh | None:
+    """The convex hull of some ``points`` of a mesh, with the mass of the whole mesh; None if they lie in a plane."""
+    found = convex_hull(points, _limit_of(mesh))
     if found is None:
         return None
     hull = newton.Mesh(found[0].astype(np.float32), found[1].reshape(-1), compute_inertia=False)
