@@ -40,11 +40,11 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int], error: f
     hulls: dict[int, newton.Mesh | None] = {}
     flat = []
     for shape in shapes:
-        if not _is_replaced(builder, shape):
+        if not is_replaced(builder, shape):
             continue
         mesh = builder.shape_source[shape]
         if id(mesh) not in hulls:
-            hulls[id(mesh)] = _hull_of(mesh, error)
+            hulls[id(mesh)] = make_hull(mesh, np.asarray(mesh.vertices, np.float64), error)
         hull = hulls[id(mesh)]
         if hull is None:
             flat.append(builder.shape_label[shape])
@@ -54,7 +54,8 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int], error: f
     return flat
 
 
-def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+def is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+    """Whether a shape is a colliding mesh that convex shapes can stand for."""
     collides = builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES)
     field = (
         builder.shape_sdf_max_resolution[shape] is not None
@@ -64,8 +65,12 @@ def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
     return bool(builder.shape_type[shape] == newton.GeoType.MESH and collides and not field)
 
 
-def _hull_of(mesh: newton.Mesh, error: float | None) -> newton.Mesh | None:
-    found = convex_hull(np.asarray(mesh.vertices, np.float64), _limit_of(mesh), error)
+def make_hull(mesh: newton.Mesh, points: np.ndarray, error: float | None = None) -> newton.Mesh | None:
+    """The convex hull of some ``points`` of a mesh, with the mass of the whole mesh; None if they lie in a plane.
+
+    ``error`` as in `convex_hull`.
+    """
+    found = convex_hull(points, _limit_of(mesh), error)
     if found is None:
         return None
     hull = newton.Mesh(found[0].astype(np.float32), found[1].reshape(-1), compute_inertia=False)

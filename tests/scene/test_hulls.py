@@ -105,7 +105,7 @@ def test_error_of_a_hull_can_be_chosen(error, rng):
 
 @pytest.mark.parametrize(
     "options, message",
-    [({"hull_error": -0.1}, "not negative"), ({"hull_error": 0.1, "meshes": "raw"}, "raw makes no hulls")],
+    [({"hull_error": -0.1}, "not negative"), ({"hull_error": 0.1, "meshes": "raw"}, "acts with meshes: hull only")],
 )
 def test_errors_of_hulls_that_mean_nothing_are_refused(options, message):
     with pytest.raises(SapSceneError, match=message):
