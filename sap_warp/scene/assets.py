@@ -27,6 +27,7 @@ from .mjcf import (
     apply_switches,
     check_joints,
     count_actuators,
+    drop_numerics,
     list_unsupported,
     read_mjcf,
     split_joints,
@@ -267,6 +268,7 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         build.note_unsupported(("assets", i, "source"), note)
     check_joints(document)
     apply_switches(document)
+    drop_numerics(document)
     take_first_numbers(document)
     split_joints(document)
     translate_actuators(document)

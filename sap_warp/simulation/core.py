@@ -344,6 +344,7 @@ class SimulationCore(NamedViews, ParameterViews):
                 self._resets.reset(world_mask, joint_q, joint_qd)
             if key is not None:
                 set_inputs(self, world_mask, key)
+                self._resets.set_activations(key.act, world_mask)
             if self._randomizer is not None:
                 self._randomizer.reset(self._resets.read_mask(world_mask))
             self._mirrors.refresh()

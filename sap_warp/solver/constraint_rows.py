@@ -10,7 +10,7 @@ With F fixed in body a, M in body b, n and the axes in W, and w = w_b - w_a:
 
 All of these vanish for a motion that a and b share, so J has entries for the dofs above one of the two bodies only. A
 row asks for the rate that makes half of g go in a step, up to `CATCH_UP_SPEED`. What prescribed dofs do to g is taken
-off the rate that is asked of the others.
+off the rate that is asked of the others. R is `NEAR_RIGID` times the mobility of the row, see `LEAST_SHARE`.
 """
 
 import functools
@@ -31,6 +31,9 @@ TURN_SPEED = 5.0
 """The same of rows that hold angles and joint coordinates [rad/s or m/s]."""
 IMMOBILE = 1e-20
 """A row whose mobility is below this cannot be moved by any dof."""
+LEAST_SHARE = 0.01
+"""A row counts as no less mobile than this share of its mobility in all directions. No dof of a planar linkage moves its
+pivots out of the plane but by rounding, and a row that were rigid in units of that would throw the linkage apart."""
 
 
 @functools.cache
@@ -169,6 +172,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
             known -= prescribed_rate(layout, d, source.a, spin, push, p_M, o)
 
         mobility = F(0.0)
+        reach = F(0.0)  # mobility of the row in all directions together
         for i in range(k.row_entry[row], k.row_entry[row + 1]):
             e = k.entry_dof[i]
             J = F(1.0)
@@ -178,7 +182,10 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
             else:
                 arm = p_M + (o - d.origin[layout.body_root[layout.dof_body[e]]])
                 sw = to_vec3(d.Sw[e])
-                J = F(k.entry_side[i]) * (wp.dot(spin, sw) + wp.dot(push, to_vec3(d.Sv[e]) + wp.cross(sw, arm)))
+                sv = to_vec3(d.Sv[e]) + wp.cross(sw, arm)
+                J = F(k.entry_side[i]) * (wp.dot(spin, sw) + wp.dot(push, sv))
+                every = wp.dot(spin, spin) * wp.dot(sw, sw) + wp.dot(push, push) * wp.dot(sv, sv)
+                reach += every / F(d.A[layout.rows.entry[e] + e - layout.rows.first[e]])
             k.J[i] = scalar(J)
             mobility += J * J / F(d.A[layout.rows.entry[e] + e - layout.rows.first[e]])
         k.violation[row] = scalar(g)
@@ -188,7 +195,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - known)  # tau = h
         k.R[row] = scalar(0.0)
         if source.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
-            k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * mobility)
+            k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * wp.max(mobility, F(wp.static(LEAST_SHARE)) * reach))
 
     @solver_kernel
     def constraint_data(
