@@ -16,6 +16,7 @@ from typing import Any
 import warp as wp
 
 from ..kernels.launch import solver_kernel
+from ..kernels.types import Bools
 
 INTEGRATOR = wp.constant(1)
 FILTER = wp.constant(2)
@@ -227,7 +228,7 @@ def make_actuator_force() -> Any:
 
 
 @solver_kernel
-def reset_activations(arrays: wp.array(dtype=ActuatorArrays), mask: wp.array(dtype=wp.bool), masked: int):
+def reset_activations(arrays: wp.array[ActuatorArrays], mask: Bools, masked: int):
     """Back to the initial activation, a thread for each actuator."""
     i = wp.tid()
     world = arrays[0].parameters[i].world
