@@ -98,6 +98,7 @@ class Example:
 
 def run(example_class, argv=None):
     """Parse arguments, run the frames, check the physics."""
+    sap_warp.quiet()
     parser = argparse.ArgumentParser(description=example_class.__doc__)
     parser.add_argument("--viewer", choices=("null", "viser", "rerun", "usd"), default="null")
     parser.add_argument("--solver", choices=tuple(SUBSTEPS), default="sap")

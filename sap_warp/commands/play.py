@@ -72,7 +72,7 @@ def make_video(place: Path, target: Path, seed: int = 0, seconds: float | None =
     from ..learning.film import FilmError, film
 
     try:
-        print(f"filming into {target} ...", flush=True)
+        print(f"filming into {target}: some 3 s on one core for each second of the film ...", flush=True)
         film(place, target, seed=seed, seconds=seconds)
     except FilmError as error:
         print(f"no video: {error}")

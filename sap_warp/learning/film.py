@@ -8,7 +8,7 @@ from typing import Any
 from .progress import Episodes
 from .training import Player
 
-FPS = 25
+FPS, SIZE = 25, {"width": 480, "height": 360}
 
 
 class FilmError(RuntimeError):
@@ -34,7 +34,7 @@ def film(place: Path, target: Path, *, seed: int = 0, seconds: float | None = No
     if make is None:
         raise FilmError("this version takes no pictures.")
     every = max(1, round(1.0 / (FPS * task.control_dt)))
-    settings: dict[str, Any] = {"fps": round(1.0 / (every * task.control_dt)), **task.film, **options}
+    settings: dict[str, Any] = {"fps": round(1.0 / (every * task.control_dt)), **SIZE, **task.film, **options}
     episodes = Episodes()
     steps = round((min(task.time_limit, 15.0) if seconds is None else seconds) / task.control_dt)
     try:
