@@ -26,7 +26,7 @@ ci-env: $(VENV)/.ci ## install what lint, docs and test need, at once
 
 ci-tools: $(VENV)/.dev ## install what some tests look for and skip themselves without: a browser, torch, two trainers
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
-	$(PIP) install --quiet torch==2.13.0 stable-baselines3 rsl-rl-lib
+	$(PIP) install --quiet --no-compile torch==2.13.0 stable-baselines3 rsl-rl-lib
 
 lint: $(VENV)/.dev ## check style, formatting, types and spelling
 	$(BIN)/ruff check .
@@ -69,6 +69,7 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.venv
 	$(PIP) install --quiet --editable '.[docs]'
 	@touch $@ $(VENV)/.base
 
+# What is imported is compiled then; bytecode of all that is installed would take a minute.
 $(VENV)/.ci: pyproject.toml | $(VENV)/.venv
-	$(PIP) install --quiet --editable '.[dev,docs]'
+	$(PIP) install --quiet --no-compile --editable '.[dev,docs]'
 	@touch $@ $(VENV)/.base $(VENV)/.dev $(VENV)/.docs

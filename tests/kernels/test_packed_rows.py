@@ -267,15 +267,18 @@ def test_block_sum_is_the_same_on_every_lane(cpu_blocks):
 
 
 @pytest.mark.slow
-def test_solver_gives_the_same_step_with_1_4_and_32_lanes(cpu_blocks):
-    """Each evaluation agrees to round-off, the solved velocity to 1e-9 with tight tolerances."""
+def test_solver_gives_the_same_step_with_1_and_4_lanes(cpu_blocks):
+    """Each evaluation agrees to round-off, the solved velocity to 1e-9 with tight tolerances.
+
+    `tests/cuda` compares 32 lanes with one.
+    """
     rng = np.random.default_rng(11)
     model = random_model(rng, 4, exact=True)
     q, qd = random_state(rng, model, exact=True)
     records = [r for w in range(4) for r in random_contacts(rng, model, w, 8, q, exact=True)]
     contacts, controls = fill_newton_contacts(model, records), random_controls(rng, model)
     results = {}
-    for block_dim in (1, 4, 32):
+    for block_dim in (1, 4):
         solver = sap_warp.SolverSAP(
             model,
             contact_preset_variant="drake",
@@ -304,9 +307,8 @@ def test_solver_gives_the_same_step_with_1_4_and_32_lanes(cpu_blocks):
             {k: a.numpy() for k, a in evaluations.items()},
             {k: a.numpy() for k, a in solved.items()},
         )
-    for block_dim in (4, 32):
-        for name, values in results[1][0].items():
-            np.testing.assert_allclose(results[block_dim][0][name], values, rtol=1e-13, atol=1e-13, err_msg=name)
-        for name, values in results[1][1].items():
-            scale = np.abs(values).max()
-            np.testing.assert_allclose(results[block_dim][1][name], values, rtol=1e-9, atol=1e-9 * scale, err_msg=name)
+    for name, values in results[1][0].items():
+        np.testing.assert_allclose(results[4][0][name], values, rtol=1e-13, atol=1e-13, err_msg=name)
+    for name, values in results[1][1].items():
+        scale = np.abs(values).max()
+        np.testing.assert_allclose(results[4][1][name], values, rtol=1e-9, atol=1e-9 * scale, err_msg=name)

@@ -120,6 +120,12 @@ def test_without_a_frame_between_two_bodies_they_coincide_and_a_transform_that_s
     assert "p = [0, 0, 2.5]" in note and "starts at p = [0, 0, 2]" in note
 
 
+@pytest.mark.parametrize("distance, told", [(5e-5, 0), (2e-4, 1)])
+def test_poses_closer_than_a_tenth_of_a_millimetre_are_the_same(distance, told):
+    body = {"transform": {"p": [distance, 0.0, 0.5]}}
+    assert len(pose_and_notes(hanging("revolute", body, parent_xform={"p": [0.0, 0.0, 0.5]}))[1]) == told
+
+
 @pytest.mark.parametrize("kind", ["free", "distance"])
 def test_floating_joints_below_a_body_start_at_the_transform_wherever_joints_put_that_body(kind):
     for child in ({}, {"child_xform": FRAME, "parent_xform": POSE}):

@@ -38,8 +38,8 @@ def test_the_capacity_may_stand_in_either_place(settings):
 
 
 def test_block_dim_reaches_the_solver(cpu_blocks):
-    loaded = load(scene({"block_dim": "4 / 2"}))
-    assert sap_warp.SolverSAP(loaded.sap_model, **loaded.solver_options).block_dim == 2
+    loaded = load(scene({"block_dim": "8 / 2"}))
+    assert sap_warp.SolverSAP(loaded.sap_model, **loaded.solver_options).block_dim == 4
     for value in (0, 1.5, 1025, -1):
         expected = f"simulation.solver.block_dim: found {value!r}; expected a whole number from 1 to 1024"
         assert problem_of(scene({"block_dim": value})) == expected

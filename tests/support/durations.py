@@ -1,8 +1,8 @@
 """How long files of tests take: workers begin with the longest, so that all end at about the same time.
 
-``tests/durations.json`` has seconds by file. A run with ``--record-durations`` writes it, best with an empty kernel cache
-on a quiet machine. Order is all it is for: nothing fails when it is old or an estimate, and a file that it does not know
-is guessed by the number of its tests.
+``tests/durations.json`` has seconds by file. A run with ``--record-durations`` writes it, best with an empty kernel
+cache on a quiet machine. Order is all it is for: nothing fails when it is old or an estimate, and a file that it does
+not know is guessed by the number of its tests.
 """
 
 from __future__ import annotations

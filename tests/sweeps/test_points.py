@@ -46,6 +46,7 @@ def test_values_of_a_text(text, values):
         ("a=1:2:x", "is no range"),
         ("a=1:2:3:4", "is no range"),
         ("a=1:2:0", "whole number from 1"),
+        ("a=1:2:10000001", "from 1 to 10000000"),
         ("a=0:1:3:log", "positive bounds"),
         ("a=nan,1", "no finite number"),
         ("a=1:inf:3", "finite bounds"),

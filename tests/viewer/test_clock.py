@@ -34,6 +34,8 @@ def test_as_fast_as_it_goes_fills_a_frame(hand):
     assert clock.steps(0.01) == 1
     clock.took(1, 1e-4)
     assert clock.steps(0.01) == 160  # 0.8 of 20 ms
+    clock.took(1, 6e-4)  # one slow step counts for a fifth: 0.2 ms
+    assert clock.steps(0.01) == 80
     for _ in range(50):
         clock.took(10, 10.0)
     assert clock.steps(0.01) == 1  # never none
@@ -59,3 +61,11 @@ def test_a_slow_simulation_does_not_run_after_its_lost_time(hand):
     assert clock.wait_time() == 0.0
     assert clock.steps(0.01) == 10  # of one frame, not of fifty
     assert clock.wait_time() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("time, wait", [(0.19, 0.01), (0.21, 0.1)])
+def test_up_to_a_tenth_of_a_second_is_caught_up(hand, time, wait):
+    clock = Clock(10.0, 1.0, None, hand)
+    hand.time = time  # the frame was due at 0.1
+    assert clock.wait_time() == 0.0
+    assert clock.wait_time() == pytest.approx(wait)
