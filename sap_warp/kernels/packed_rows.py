@@ -31,6 +31,17 @@ class RowPattern:
 
 
 @functools.cache
+def make_shifted(types: Types):
+    """``shifted(a, by)``: an array whose entry 0 is the entry ``by`` of the given one."""
+    scalar = types.scalar
+
+    @wp.func_native("auto moved = a; moved.data += by; return moved;")
+    def shifted(a: wp.array(dtype=scalar), by: int) -> wp.array(dtype=scalar): ...
+
+    return shifted
+
+
+@functools.cache
 def make_cholesky(types: Types):
     """``solve(matrix, rows, start, count, coupled, x) -> int`` for one precision.
 

@@ -42,6 +42,12 @@ def make_contact_data(types: Types):
         body_active: wp.array(dtype=wp.int32)  # 1 if the body's subtree has a contact
         coupled: wp.array(dtype=wp.int32)  # by world: 1 if any row of the Hessian is wider than A's
         narrow: wp.array(dtype=wp.int32)  # by world: 1 if no contact widens the rows in the table below
-        hessian: RowPattern  # like A's, widened by contacts between moving bodies
+        hessian: RowPattern  # like A's, widened by contacts between moving bodies; of a row's columns left of those of
+        # A only the number counts, since trees have another order there, see `hessian_order`:
+        place: wp.array(dtype=wp.int32)  # of a dof among the columns
+        placed_first: wp.array(dtype=wp.int32)  # place of the first column of the row with this place
+        placed_entry: wp.array(dtype=wp.int32)  # address of that entry
+        queue: wp.array(dtype=wp.int32)  # trees in this order, by their roots
+        seen: wp.array(dtype=wp.int32)  # by body, for whoever finds the order
 
     return ContactData

@@ -217,7 +217,8 @@ class SapContactJacobian:
         self.data: Any = make_contact_data(self.types)()
         self.data.capacity = self.capacity
         counts = dict.fromkeys(("count", "coupled", "narrow"), worlds)
-        counts |= dict.fromkeys(("body_start", "body_count", "body_active"), sizes.body_count)
+        counts |= dict.fromkeys(("body_start", "body_count", "body_active", "queue", "seen"), sizes.body_count)
+        counts |= dict.fromkeys(("place", "placed_first", "placed_entry"), sizes.dof_count)
         counts["body_row"] = 2 * worlds * self.capacity
         allocate_arrays(self.data, counts, worlds * self.capacity, device)
         chains = ("above", "above_start", "staged", "stage_end")

@@ -6,6 +6,7 @@ import warp as wp
 
 from ..kernels.types import Types
 from .contact_data import make_contact_data
+from .hessian_order import make_order_trees
 from .layout import Layout
 
 
@@ -13,6 +14,7 @@ from .layout import Layout
 def make_list_rows(types: Types):
     """``list_rows(layout, out, world)``: fill the tables by body and the pattern of the Hessian; one lane."""
     Contacts = make_contact_data(types)
+    order_trees = make_order_trees(types)
 
     @wp.func
     def mark_active(layout: wp.ref[Layout], out: wp.ref[Contacts], body: int):
@@ -63,8 +65,11 @@ def make_list_rows(types: Types):
         return coupled
 
     @wp.func
-    def widen_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):
-        """Hessian rows: the subtree of a dof, and left of it whatever contacts between moving bodies couple it with."""
+    def widen_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int, by_contacts: bool):
+        """Hessian rows: the subtree of a dof, and left of it whatever contacts between moving bodies couple it with.
+
+        Where constraints couple dofs, trees keep their order.
+        """
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
         base = world * out.capacity
@@ -72,7 +77,13 @@ def make_list_rows(types: Types):
         narrow = int(1)
         e = int(start)
         while e < end:
-            out.hessian.first[e] = layout.dof_reach[e]
+            out.place[e] = e
+            e += 1
+        if by_contacts and coupled == 0:
+            order_trees(layout, out, world)
+        e = int(start)
+        while e < end:
+            out.placed_first[out.place[e]] = out.place[e] - (e - layout.dof_reach[e])
             e += 1
         row_end = base + out.count[world]
         row = int(base)
@@ -84,17 +95,21 @@ def make_list_rows(types: Types):
                 chain_b = layout.body_chain[out.body_b[row]]
                 for side in range(2):
                     e = wp.where(side == 0, chain_a, chain_b)
-                    other = wp.where(side == 0, chain_b, chain_a)
+                    other = out.place[wp.where(side == 0, chain_b, chain_a)]
                     while e >= 0:
-                        if other < out.hessian.first[e]:
-                            out.hessian.first[e] = other
+                        if other < out.placed_first[out.place[e]]:
+                            out.placed_first[out.place[e]] = other
                         e = layout.dof_parent[e]
             row += 1
         address = layout.world_hessian[world]
         e = int(start)
         while e < end:
+            place = out.place[e]
+            width = place - out.placed_first[place]
+            out.hessian.first[e] = e - width
             out.hessian.entry[e] = address
-            address += e - out.hessian.first[e] + 1
+            out.placed_entry[place] = address
+            address += width + 1
             e += 1
         out.coupled[world] = coupled
         out.narrow[world] = narrow
@@ -132,6 +147,6 @@ def make_list_rows(types: Types):
         if row < row_end or out.narrow[world] == 0:
             coupled = sort_by_body(layout, out, world)
             if coupled or out.narrow[world] == 0:
-                widen_rows(layout, out, world)
+                widen_rows(layout, out, world, coupled)
 
     return list_rows

@@ -21,7 +21,7 @@ import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.packed_rows import make_multiply, make_solve
+from ..kernels.packed_rows import make_multiply, make_shifted, make_solve
 from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
@@ -71,7 +71,7 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
     energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
     sum_costs = make_block_sum(costs)
     has_excess_energy = make_stability(dynamics, types, linear, pose)
-    multiply, solve = make_multiply(dynamics, types), make_solve(linear)
+    multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     block_sum = make_block_sum(vec3)
     flat_problem, flat_data, window = make_flat(Problem), make_flat(Data), make_window(Data, SCRATCH)
@@ -120,10 +120,6 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
             total[0] += energy(scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e]))
             e += wp.block_dim()
         return sum_costs(total, scratch(s), p.world)[0]
-
-    # an array whose entry 0 is the entry ``by`` of the given one
-    @wp.func_native("auto moved = a; moved.data += by; return moved;")
-    def shifted(a: wp.array(dtype=lscalar), by: int) -> wp.array(dtype=lscalar): ...
 
     @wp.func
     def is_optimal(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]) -> bool:

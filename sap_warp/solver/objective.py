@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import barrier, is_native, lane, make_block_sum
-from ..kernels.packed_rows import make_add_rows, make_multiply, make_solve
+from ..kernels.packed_rows import RowPattern, make_add_rows, make_multiply, make_shifted, make_solve
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
@@ -58,7 +58,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     project_row = make_project_row(dynamics, types, linear, pose)
     was_held = make_was_held(dynamics, types, linear, pose)
     to_vec3 = make_spatial(types).to_vec3
-    multiply, solve = make_multiply(dynamics, types), make_solve(linear)
+    multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
     columns = make_add_rows(linear, dynamics)
     store_force, add_rows = columns.store_force, columns.add_rows
     stiffness = make_stiffness(dynamics, types, linear)
@@ -360,11 +360,12 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
                     while i >= 0:
                         if turn % wp.block_dim() == lane():
                             value = wp.dot(to_linear(p.motion.Sw[i]), Fw) + wp.dot(to_linear(p.motion.Sv[i]), Fv)
-                            if i >= j:
-                                k = p.contacts.hessian.entry[i] + j - p.contacts.hessian.first[i]
+                            apart = p.contacts.place[i] - p.contacts.place[j]
+                            if apart >= 0:
+                                k = p.contacts.hessian.entry[i] + i - p.contacts.hessian.first[i] - apart
                                 s.H[k] = s.H[k] - value
-                            if j >= i:
-                                k = p.contacts.hessian.entry[j] + i - p.contacts.hessian.first[j]
+                            if apart <= 0:
+                                k = p.contacts.hessian.entry[j] + j - p.contacts.hessian.first[j] + apart
                                 s.H[k] = s.H[k] - value
                         turn += 1
                         i = p.layout.dof_parent[i]
@@ -429,11 +430,34 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             add_stiffness(p, s)
 
     @wp.func
+    def solve_in_places(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+        """Solve for s.direction, with the dofs in the order that keeps the rows short."""
+        rows = RowPattern()
+        rows.first = p.contacts.placed_first
+        rows.entry = p.contacts.placed_entry
+        x = shifted(s.column_force, 5 * p.first)  # free by now
+        e = int(p.first + lane())
+        while e < p.last:
+            x[p.contacts.place[e]] = s.direction[e]
+            e += wp.block_dim()
+        barrier()
+        ok = solve(s.H, rows, p.first, p.last - p.first, 1, x)
+        barrier()
+        e = int(p.first + lane())
+        while e < p.last:
+            s.direction[e] = x[p.contacts.place[e]]
+            e += wp.block_dim()
+        return ok
+
+    @wp.func
     def newton_direction(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
         """s.dv = -H^-1 g, and A dv; 0 if H is not positive definite."""
         count = p.last - p.first
-        coupled = p.contacts.coupled[p.world]
-        ok = solve(s.H, p.contacts.hessian, p.first, count, coupled, s.direction)
+        ok = int(0)
+        if p.contacts.coupled[p.world] != 0:
+            ok = solve_in_places(p, s)
+        else:
+            ok = solve(s.H, p.contacts.hessian, p.first, count, 0, s.direction)
         if ok != 0:
             e = int(p.first + lane())
             while e < p.last:

@@ -114,15 +114,18 @@ class Case:
         self.solver.contact_solve.solve(DT, WorldRange(w, 1, 1))
         layout, data = self.solver.layout, self.solver.contact_jacobian.data
         start, end = layout.world_dof.numpy()[w : w + 2]
-        first = data.hessian.first.numpy()
-        entry = data.hessian.entry.numpy() - layout.world_hessian.numpy()[w]
+        rows, places = (data.hessian.first, data.hessian.entry), np.arange(start, end)
+        if data.coupled.numpy()[w]:
+            rows, places = (data.placed_first, data.placed_entry), data.place.numpy()[start:end]
+        first, entry = (array.numpy() for array in rows)
         packed = self.solver.contact_solve.data.H.numpy()
         L = np.zeros((end - start, end - start))
-        for e in range(start, end):
-            row = packed[entry[e] : entry[e] + e - first[e] + 1].copy()
+        for i in range(start, end):
+            at = entry[i] - layout.world_hessian.numpy()[w]
+            row = packed[at : at + i - first[i] + 1].copy()
             row[-1] = 1.0 / row[-1]  # the diagonal is stored inverted
-            L[e - start, first[e] - start : e - start + 1] = row
-        order = np.argsort(layout.dof_newton.numpy()[start:end])
+            L[i - start, first[i] - start : i - start + 1] = row
+        order = places[np.argsort(layout.dof_newton.numpy()[start:end])] - start
         return (L @ L.T)[np.ix_(order, order)]
 
 
