@@ -13,7 +13,7 @@ most along the normal.
 import warp as wp
 
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
-from .hull_ground import BAND, LISTED, Vertices, choose_four, find_sole, vertex_at
+from .hull_ground import BAND, LISTED, choose_four, find_sole, lowest_vertex
 from .hull_supports import low_vertices
 from .hull_tables import FACES, Hulls, Planes, flat_planes
 
@@ -23,19 +23,6 @@ PREFERENCE = wp.constant(2.0e-6)
 """How much better than the faces of the box another direction must separate [m]."""
 LOWER_BY = wp.constant(2.0e-6)
 """How much lower than the corners of a sole the lowest vertex must be to be one too [m]."""
-
-
-@wp.func
-def lowest_of(v: wp.ref[Vertices], up: wp.vec3f, scale: wp.vec3f) -> float:
-    """The least height of some vertices along a direction, both in the frame of the hull [m]."""
-    slope = wp.cw_mul(up, scale)
-    found = float(3.0e38)
-    k = int(v.first)
-    while k < v.end:
-        height = wp.dot(slope, v.at[vertex_at(v, k)])
-        found = wp.where(height < found, height, found)
-        k += 1
-    return found
 
 
 @wp.func
@@ -57,7 +44,8 @@ def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -
         if up * middle[j] - p.a[j] - ball[3] > p.separation:
             axis = up * wp.vec3f(p.turn[j, 0], p.turn[j, 1], p.turn[j, 2])  # in the frame of the hull
             v = low_vertices(h.supports, shape, h.source[hull], h.scale[hull], axis)
-            separation = up * p.place[j] + lowest_of(v, axis, h.scale[hull]) - p.a[j]
+            slope = wp.cw_mul(axis, h.scale[hull])
+            separation = up * p.place[j] + wp.dot(slope, v.at[lowest_vertex(v, slope)]) - p.a[j]
             if separation > p.separation:
                 p.separation = separation
                 p.normal = wp.vec3f()

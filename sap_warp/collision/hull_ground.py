@@ -56,6 +56,22 @@ def vertex_at(vertices: wp.ref[Vertices], k: int) -> int:
     return k
 
 
+@wp.func
+def lowest_vertex(vertices: wp.ref[Vertices], slope: wp.vec3f) -> int:
+    """Number of the lowest one; ``slope`` is the height per unscaled coordinate."""
+    least = float(3.0e38)
+    found = int(0)
+    k = int(vertices.first)
+    while k < vertices.end:
+        i = vertex_at(vertices, k)
+        height = wp.dot(slope, vertices.at[i])
+        if height < least:
+            least = height
+            found = i
+        k += 1
+    return found
+
+
 @wp.struct
 class Sole:
     """Vertices near the plane, in the frame of the hull."""

@@ -12,29 +12,12 @@ import warp as wp
 
 from .cpu_broad_phase import Shapes
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE
-from .hull_ground import Vertices, vertex_at
+from .hull_ground import lowest_vertex
 from .hull_supports import Supports, low_vertices
 
 ROUNDS = wp.constant(8)
 SLACK = wp.constant(3.0e-4)
 """How much further apart than its reach shapes must be: Newton sees round ones up to 0.1 mm too close [m]."""
-
-
-@wp.func
-def lowest_vertex(v: wp.ref[Vertices], up: wp.vec3f, scale: wp.vec3f) -> wp.vec3f:
-    """The lowest one of some vertices along a direction, all in the frame of the hull."""
-    slope = wp.cw_mul(up, scale)
-    least = float(3.0e38)
-    found = int(0)
-    k = int(v.first)
-    while k < v.end:
-        i = vertex_at(v, k)
-        height = wp.dot(slope, v.at[i])
-        if height < least:
-            least = height
-            found = i
-        k += 1
-    return wp.cw_mul(scale, v.at[found])
 
 
 @wp.func
@@ -47,7 +30,7 @@ def lowest_point(s: wp.ref[Shapes], t: wp.ref[Supports], shape: int, up: wp.vec3
     size = s.size[shape]
     if kind == CONVEX_MESH:
         vertices = low_vertices(t, shape, s.source[shape], size, up)
-        return lowest_vertex(vertices, up, size)
+        return wp.cw_mul(size, vertices.at[lowest_vertex(vertices, wp.cw_mul(up, size))])
     half = wp.where(up[2] > 0.0, -size[1], size[1])
     if kind == CAPSULE:
         return wp.vec3f(0.0, 0.0, half)
