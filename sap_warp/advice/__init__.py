@@ -8,13 +8,13 @@ from typing import Any
 import newton
 
 from ..notes import Note
-from .joints import advise_drives, advise_positions
+from .joints import advise_drives, advise_modes, advise_positions
 from .overlaps import advise_overlaps
 from .sizes import advise_sizes
 from .weights import advise_weights
 
 _Check = Callable[[newton.Model, Mapping[str, Any]], list[Note]]
-_OF_JOINTS: tuple[_Check, ...] = (advise_positions, advise_drives)
+_OF_JOINTS: tuple[_Check, ...] = (advise_positions, advise_drives, advise_modes)
 _OF_SHAPES: tuple[_Check, ...] = (advise_overlaps, advise_sizes, advise_weights)
 
 

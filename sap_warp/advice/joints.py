@@ -13,6 +13,7 @@ from ..solver.layout import SCALAR_JOINTS
 from ..solver.terms.limit import UNLIMITED
 
 WITHOUT_GAINS = "drive-without-gains"
+WITHOUT_MODE = "gains-without-mode"
 FAR = (0.5, 0.5 * np.pi)
 """How far outside of its limits a slide [m] or a hinge [rad] may be; a slide also by twice its travel."""
 TURNS = 4.0 * np.pi
@@ -29,6 +30,12 @@ def undriven_dofs(model: newton.Model) -> np.ndarray:
     return _follows(model) & ~driven_dofs(model)
 
 
+def idle_gains(model: newton.Model) -> np.ndarray:
+    """Which dofs have gains and the mode none, which makes nothing of them, by Newton's index."""
+    gains = (model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0)
+    return gains & (model.joint_target_mode.numpy() == int(newton.JointTargetMode.NONE))
+
+
 def _follows(model: newton.Model) -> np.ndarray:
     modes = newton.JointTargetMode
     following = [int(mode) for mode in (modes.POSITION, modes.VELOCITY, modes.POSITION_VELOCITY)]
@@ -40,10 +47,28 @@ def advise_drives(model: newton.Model, solver_options: Mapping[str, Any]) -> lis
     idle = undriven_dofs(model)
     if not idle.any() or driven_dofs(model).any():
         return []
-    joints = np.unique(np.searchsorted(model.joint_qd_start.numpy(), np.flatnonzero(idle), side="right") - 1)
+    joints = _joints_of(model, idle)
     names = name_some(model.joint_label, joints)
     what = f"target_ke and target_kd of all drives are 0, so that nothing holds {names}; give gains, or mode none"
     return [Note(WITHOUT_GAINS, what, ("joint", int(joints[0])))]
+
+
+def advise_modes(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
+    """Gains that do nothing because the dof has no drive."""
+    idle = idle_gains(model)
+    if not idle.any():
+        return []
+    joints, first = _joints_of(model, idle), int(np.flatnonzero(idle)[0])
+    ke, kd = float(model.joint_target_ke.numpy()[first]), float(model.joint_target_kd.numpy()[first])
+    what = f"target_ke {ke:g} and target_kd {kd:g} of {name_some(model.joint_label, joints)} do nothing"
+    mode = "position" if ke > 0.0 else "velocity"
+    advice = f"set mode {mode} (joint_target_mode), or gains of 0"
+    return [Note(WITHOUT_MODE, f"{what}, because the drive mode is none; {advice}", ("joint", int(joints[0])))]
+
+
+def _joints_of(model: newton.Model, dofs: np.ndarray) -> np.ndarray:
+    """Joints that have some of the dofs, a mask by Newton's index."""
+    return np.unique(np.searchsorted(model.joint_qd_start.numpy(), np.flatnonzero(dofs), side="right") - 1)
 
 
 def advise_positions(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:

@@ -6,7 +6,7 @@ import newton
 import numpy as np
 
 from ..advice import advise
-from ..advice.joints import WITHOUT_GAINS, undriven_dofs
+from ..advice.joints import WITHOUT_GAINS, WITHOUT_MODE, idle_gains, undriven_dofs
 from .build import SceneBuild
 from .check import places_of
 from .operations import SetJointTargets
@@ -26,10 +26,16 @@ def note_advice(build: SceneBuild, model: newton.Model) -> None:
 
 def _note_asked_drives(build: SceneBuild, model: newton.Model) -> None:
     """Drives that the scene itself switches on and that have no gains in the end."""
-    idle = np.append(undriven_dofs(model), False)
+    undriven, idle = np.append(undriven_dofs(model), False), np.append(idle_gains(model), False)
     for i, operation in enumerate(build.scene.post_build):
-        if isinstance(operation, SetJointTargets) and operation.mode is not None:
-            hits = idle[select_entries(build, operation, "dof")]
-            if hits.any():
-                what = f"sets a mode, but {hits.sum()} of {len(hits)} dofs have neither ke nor kd: nothing drives them"
-                build.note(WITHOUT_GAINS, ("post_build", i), what)
+        if not isinstance(operation, SetJointTargets):
+            continue
+        entries = select_entries(build, operation, "dof")
+        if operation.mode is not None and undriven[entries].any():
+            count = f"{undriven[entries].sum()} of {len(entries)}"
+            what = f"sets a mode, but {count} dofs have neither ke nor kd: nothing drives them"
+            build.note(WITHOUT_GAINS, ("post_build", i), what)
+        if operation.mode is None and (operation.ke or operation.kd) and idle[entries].any():
+            count = f"{idle[entries].sum()} of {len(entries)}"
+            what = f"sets gains, but {count} dofs have the mode none: nothing drives them; add mode: position"
+            build.note(WITHOUT_MODE, ("post_build", i), what)

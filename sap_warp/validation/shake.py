@@ -8,6 +8,7 @@ shaking.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -75,11 +76,12 @@ def finger_bodies(sim: Any) -> list[int]:
     return [i for i, label in enumerate(sim.model.body_label[:per_world]) if "finger" in str(label)]
 
 
+@functools.cache
 def between_pads(name: str, dt: float) -> np.ndarray:
     """Where a body has to be to lie between the pads of the arm at rest [m, quaternion xyzw]."""
     from ..simulation import Simulation
 
-    sim = Simulation.from_scene(scene(name, dt, np.array([2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])))
+    sim = Simulation.from_scene(scene(name, dt, np.array([2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])), notes=False)
     q = sim.joint_q.numpy()[0].copy()
     q[:7], q[7:9] = READY, HALF_WIDTH[name]
     sim.reset(joint_q=q)
@@ -102,29 +104,68 @@ def swings(worlds: int) -> Callable[[float], np.ndarray]:
     return targets
 
 
+class Shaken:
+    """Worlds that shake what they hold, step by step.
+
+    Args:
+        name: Body: ball, cube or bottle.
+        dt: Time step [s].
+        worlds: How many; they differ by their shaking.
+        options: Of the simulation and its solver.
+    """
+
+    def __init__(self, name: str, dt: float, worlds: int, **options: Any):
+        from ..simulation import Simulation
+
+        place, half = between_pads(name, dt), HALF_WIDTH[name]
+        self.sim = Simulation.from_scene(scene(name, dt, place), num_worlds=worlds, **options)
+        self.fingers = finger_bodies(self.sim)
+        q = self.sim.joint_q.numpy()[0].copy()
+        q[:7], q[7:9], q[-7:] = READY, half + 1e-4, place
+        self.sim.reset(joint_q=q)
+        self.start = q
+        """Coordinates of a world: arm [rad], fingers [m], pose of the body."""
+        self.targets = np.repeat(self.sim.joint_target_q.numpy()[:1], worlds, axis=0)
+        self.targets[:, 7:9] = half - SQUEEZE
+        self.swing = swings(worlds)
+
+    def aim(self, t: float) -> None:
+        """Set the targets of the drives for time t [s]."""
+        self.targets[:, :7] = self.swing(t)
+        self.sim.joint_target_q.assign(self.targets)
+
+    def held(self) -> np.ndarray:
+        """Where the bodies are, seen from the hands [m], (worlds, 3)."""
+        poses = self.sim.body_q.numpy()
+        return seen_from_hand(poses[:, self.fingers], poses[:, -1, :3])
+
+
+def seen_from_hand(fingers: np.ndarray, body: np.ndarray) -> np.ndarray:
+    """Where a body is between two fingers [m]; y is the direction of the squeeze.
+
+    Args:
+        fingers: Poses of both, position and quaternion xyzw, (..., 2, 7).
+        body: Position, (..., 3).
+    """
+    hand = fingers[..., 0, 3:] * np.array([-1.0, -1.0, -1.0, 1.0])  # inverse
+    return rotate(hand, body - fingers[..., :3].mean(axis=-2))
+
+
+def largest_slip(seen: list[np.ndarray]) -> np.ndarray:
+    """How far bodies moved along the pads at most [mm], from what `seen_from_hand` gave at a number of times."""
+    along = (np.array(seen) - seen[0])[..., [0, 2]]
+    return 1e3 * np.linalg.norm(along, axis=-1).max(axis=0)
+
+
 def run(name: str, dt: float, seconds: float, worlds: int = 2, **options: Any) -> tuple[np.ndarray, float]:
     """Shake for ``seconds``; returns the largest slip of each world [mm] and Newton iterations per world-step."""
-    from ..simulation import Simulation
-
-    place = between_pads(name, dt)
-    sim = Simulation.from_scene(scene(name, dt, place), num_worlds=worlds, **options)
-    fingers, half = finger_bodies(sim), HALF_WIDTH[name]
-    q = sim.joint_q.numpy()[0].copy()
-    q[:7], q[7:9], q[-7:] = READY, half + 1e-4, place
-    sim.reset(joint_q=q)
-    targets = np.repeat(sim.joint_target_q.numpy()[:1], worlds, axis=0)
-    targets[:, 7:9] = half - SQUEEZE
-    seen, swing = [], swings(worlds)
+    shaken, seen = Shaken(name, dt, worlds, **options), []
     for i in range(round(seconds / dt)):
-        targets[:, :7] = swing(i * dt)
-        sim.joint_target_q.assign(targets)
-        sim.step()
+        shaken.aim(i * dt)
+        shaken.sim.step()
         if i * dt >= 1.0:
-            poses = sim.body_q.numpy()
-            hand = poses[:, fingers[0], 3:] * np.array([-1.0, -1.0, -1.0, 1.0])  # inverse
-            seen.append(rotate(hand, poses[:, -1, :3] - poses[:, fingers, :3].mean(axis=1)))
-    along = (np.array(seen) - seen[0])[:, :, [0, 2]]  # y is the direction of the squeeze
-    return 1e3 * np.linalg.norm(along, axis=2).max(axis=0), sim.statistics.iterations.mean
+            seen.append(shaken.held())
+    return largest_slip(seen), shaken.sim.statistics.iterations.mean
 
 
 BOUNDS = {0.002: {"ball": 0.4, "cube": 0.4, "bottle": 2.0}, 0.01: {"ball": 5.5, "cube": 5.5, "bottle": 5.5}}

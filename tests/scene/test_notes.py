@@ -165,6 +165,23 @@ def test_drives_without_gains_are_noted_and_not_counted_as_driven():
     assert ids({**arm(), "post_build": [mode, gain]}) == []
 
 
+def test_gains_without_a_mode_are_noted():
+    """By the edit that sets them, by a joint's own mode, in a model without a scene; not where a mode follows."""
+    (note,) = load(arm(actuator_mode=0, target_ke=50.0, target_kd=2.0)).notes
+    assert (note.id, note.path) == ("gains-without-mode", "joints[0]")
+    assert "target_ke 50 and target_kd 2 of 'hinge' do nothing" in note.message and "set mode position" in note.message
+    gains = {"op": "set_joint_targets", "joint": "hinge", "ke": 50.0}
+    (note,) = load({**arm(actuator_mode=0), "post_build": [gains]}).notes
+    assert (note.id, note.path) == ("gains-without-mode", "post_build[0]") and "add mode: position" in note.message
+    mode = {"op": "set_array", "array": "joint_target_mode", "range": "all", "value": 1}
+    assert ids({**arm(), "post_build": [gains, mode]}) == []
+    assert ids({**arm(), "post_build": [gains | {"mode": "position"}]}) == []
+    model = load(arm(actuator_mode=1, target_ke=50.0)).sap_model.newton_model
+    assert advise(model) == []
+    model.joint_target_mode.zero_()
+    assert [(note.id, note.subject) for note in advise(model)] == [("gains-without-mode", ("joint", 0))]
+
+
 # Positions and limits.
 
 
