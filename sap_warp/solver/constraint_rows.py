@@ -32,8 +32,8 @@ TURN_SPEED = 5.0
 IMMOBILE = 1e-20
 """A row whose mobility is below this cannot be moved by any dof."""
 LEAST_SHARE = 0.01
-"""A row counts as no less mobile than this share of its mobility in all directions. No dof of a planar linkage moves its
-pivots out of the plane but by rounding, and a row that were rigid in units of that would throw the linkage apart."""
+"""A row counts as no less mobile than this share of its mobility in all directions. No dof of a planar linkage moves
+its pivots out of the plane but by rounding, and a row that were rigid in units of that would throw it apart."""
 
 
 @functools.cache
