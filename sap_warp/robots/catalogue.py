@@ -60,6 +60,14 @@ _VENDORS = [
     "pndbotics",
     "berkeley",
     "dynamixel",
+    "apptronik",
+    "arx",
+    "fourier",
+    "iit",
+    "robotstudio",
+    "stanford",
+    "tetheria",
+    "realsense",
 ]
 """What names of the Menagerie's folders begin with and robots are not called by."""
 _NEWTON = {"ant": "nv_ant.xml", "humanoid": "nv_humanoid.xml"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,12 @@ from .mjcf import (
     drop_numerics,
     list_unsupported,
     read_mjcf,
+    restore_names,
     split_joints,
     take_first_numbers,
     translate_actuators,
     translate_equalities,
+    with_plain_names,
 )
 from .nodes import walk
 from .objects import Decomposition, MjcfAsset, UrdfAsset, UsdAsset
@@ -269,6 +272,8 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
     check_joints(document)
     apply_switches(document)
     drop_numerics(document)
+    for body, joint in document.mocap.items():
+        body.append(joint)
     take_first_numbers(document)
     split_joints(document)
     translate_actuators(document)
@@ -276,8 +281,9 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
     first = {"body": builder.body_count, "shape": builder.shape_count, "actuator": count_actuators(builder)}
     first_joint = builder.joint_count
     watch_mjcf_friction(builder)
+    plain, originals = with_plain_names(document.root)
     builder.add_mjcf(
-        document.text,
+        ElementTree.tostring(plain, encoding="unicode"),
         **_common_arguments(asset),
         scale=asset.scale,
         parse_visuals=build.visuals or asset.load_visual_shapes,
@@ -289,6 +295,9 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         ctrl_direct=asset.ctrl_direct,
         path_resolver=lambda folder, name: str(check_mesh(Path(name), fence)),  # the document has full paths
     )
+    for kind, start in {"body": first["body"], "shape": first["shape"], "joint": first_joint}.items():
+        labels = getattr(builder, f"{kind}_label")
+        restore_names(labels, range(start, len(labels)), originals)
     apply_mjcf(build, i, asset, document, first)
     fill_mjcf_joints(build, range(first_joint, builder.joint_count))
 

@@ -135,6 +135,10 @@ def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
     return paths
 
 
+ROUNDING = 1e-5
+"""Relative to the largest moment, how much the triangle inequality may lack: files have five digits and more."""
+
+
 def _inertias(build: SceneBuild) -> np.ndarray:
     """Inertias of the authored world, shape [bodies, 3, 3]; what fp32 cannot hold is infinite."""
     with np.errstate(over="ignore"):
@@ -153,11 +157,16 @@ def _normalize(joint_q: list[float], start: int, label: str) -> None:
 
 
 def note_changed_inertias(build: SceneBuild, model: newton.Model) -> None:
-    """Newton replaces inertias that no body can have; list the bodies of the first world to which it did so."""
+    """Newton replaces inertias that no body can have; list the bodies of the first world to which it did so.
+
+    It also raises those of flat and of tiny bodies by 1e-6 kg m^2, for the rounding of single precision: these are
+    given back what the file says.
+    """
     builder = build.builder
     if not builder.body_count:
         return
     wanted = _inertias(build)
+    _give_back(model, wanted)
     got = model.body_inertia.numpy()[: builder.body_count]
     paths = places_of(build, "body")
     moments = np.abs(got).max(axis=(1, 2))
@@ -169,3 +178,23 @@ def note_changed_inertias(build: SceneBuild, model: newton.Model) -> None:
             f"{builder.body_label[body]!r} has moments of inertia ({shown}), which no body of its mass has; "
             f"({used}) are used [kg m^2]",
         )
+
+
+def _give_back(model: newton.Model, wanted: np.ndarray) -> None:
+    """Write inertias that some body has, up to rounding, into all worlds of ``model``, one after the other."""
+    got, inverse = model.body_inertia.numpy(), model.body_inv_inertia.numpy()
+    mass = model.body_mass.numpy()
+    if len(got) % len(wanted) or not np.array_equal(mass, np.tile(mass[: len(wanted)], len(got) // len(wanted))):
+        return
+    exact = wanted.astype(np.float64)
+    moments = np.linalg.eigvalsh(exact)
+    sound = (moments[:, 0] > 0.0) & (moments[:, 0] + moments[:, 1] > (1.0 - ROUNDING) * moments[:, 2])
+    changed = np.abs(got[: len(wanted)] - wanted).max(axis=(1, 2)) > ROUNDING * np.abs(wanted).max(axis=(1, 2))
+    chosen = np.flatnonzero(sound & changed & (mass[: len(wanted)] > 0.0))
+    if not len(chosen):
+        return
+    for first in range(0, len(got), len(wanted)):
+        got[first + chosen] = wanted[chosen]
+        inverse[first + chosen] = np.linalg.inv(exact[chosen])
+    model.body_inertia.assign(got)
+    model.body_inv_inertia.assign(inverse)

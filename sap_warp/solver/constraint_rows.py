@@ -40,8 +40,8 @@ CATCH_UP_SPEED = 1.0
 TURN_SPEED = 5.0
 """The same of rows that hold angles and joint coordinates [rad/s or m/s]."""
 LEAST_SHARE = 0.01
-"""A row counts as no less mobile than this share of its mobility in all directions. No dof of a planar linkage moves its
-pivots out of the plane but by rounding, and a row that were rigid in units of that would throw the linkage apart."""
+"""A row counts as no less mobile than this share of its mobility in all directions. No dof of a planar linkage moves
+its pivots out of the plane but by rounding, and a row that were rigid in units of that would throw it apart."""
 
 
 @functools.cache

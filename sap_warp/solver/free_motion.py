@@ -30,6 +30,7 @@ from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat
 from ..kernels.types import FP64, TYPES, Types
+from .fluid import Fluid
 from .gravity_compensation import GravityCompensation
 from .layout import Layout, LayoutSizes
 from .links import Links, make_link
@@ -354,7 +355,7 @@ class SapFreeMotion:
         """Layout, links and `data` as one argument of kernels."""
         self._inputs = StructCache(model.device)
         self.kernel = make_free_motion_kernel(self.pose_types, self.types)
-        self.compensation = GravityCompensation(model, self.types)
+        self.extra_forces = (GravityCompensation(model, self.types), Fluid(model, sizes.body_count, self.types))
 
     def compute(self, boundary: Any, dt: float, worlds: WorldRange) -> None:
         """Fill the rest of `data` for the state that ``boundary`` has read; v* only if every world needs it."""
@@ -363,7 +364,8 @@ class SapFreeMotion:
         inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
         blocks = self._max_blocks
         worlds.launch(self.kernel, self._stage.array, inputs, dt, device=model.device, max_blocks=blocks)
-        self.compensation.add(self._stage, dt, worlds)
+        for forces in self.extra_forces:
+            forces.add(self._stage, dt, worlds)
         if self.data.solved:
             kernel = make_free_velocity_kernel(self.pose_types, self.types)
             worlds.launch(kernel, self._stage.array, device=model.device)

@@ -414,7 +414,8 @@ class SolverSAP(SolverBase):
         parameters = joint_parameters(self.model)
         self.free_motion.data.watched.zero_()
         self.links.refresh()
-        self.free_motion.compensation.refresh()
+        for forces in self.free_motion.extra_forces:
+            forces.refresh()
         self.boundary.refresh(parameters)
         self.contact_jacobian.refresh(parameters)
         self._model_control = self._view_model_control()

@@ -232,9 +232,6 @@ def _mujoco_problems(model: newton.Model) -> list[str]:
     problems = []
     for what, kind, hits in length_problems(model):
         problems.append(f"{what}: {_named(list(getattr(attributes, f'{kind}_label')), hits)}")
-    for name in ("density", "viscosity"):
-        if values(name).any():
-            problems.append(f"MuJoCo's medium ({name} is not zero)")
     stiff = np.flatnonzero(values("dof_passive_stiffness"))
     if len(stiff):
         joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))

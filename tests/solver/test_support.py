@@ -256,11 +256,6 @@ def mjcf_muscle(builder):
     mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
 
 
-@refused("density")
-def mjcf_in_water(builder):
-    mujoco_attributes(builder, MJCF.format('<option density="1000"/>'))
-
-
 @refused("passive springs", "jb")
 def mjcf_ball_spring(builder):
     ball = '<joint name="jb" type="ball" stiffness="3"/>'

@@ -10,6 +10,7 @@ from .actuators import translate_actuators
 from .content import apply_mjcf, check_joints, count_actuators
 from .features import drop_numerics, list_unsupported
 from .joints import split_joints, take_first_numbers
+from .names import restore_names, with_plain_names
 from .reader import MjcfDocument, read_mjcf
 from .switches import apply_switches
 from .tendons import translate_equalities
@@ -23,8 +24,10 @@ __all__ = [
     "drop_numerics",
     "list_unsupported",
     "read_mjcf",
+    "restore_names",
     "split_joints",
     "take_first_numbers",
     "translate_actuators",
     "translate_equalities",
+    "with_plain_names",
 ]

@@ -60,6 +60,8 @@ def translate_actuators(document: MjcfDocument) -> None:
             _translate_cylinder(node)
         elif node.tag == "muscle":
             _translate_muscle(node)
+        elif node.tag == "damper" and node.get("kv") is None:
+            node.set("kv", "0")  # Newton's default is another one
         elif node.tag in _LINEAR and (
             node.number("timeconst", 0.0) > 0.0
             or last.get((node.tag, node.get("joint")), node) is not node

@@ -39,6 +39,7 @@ def attach_models(document: MjcfDocument, read: Callable[[Node], MjcfDocument]) 
             frame = _cut(attach, child.root)
             parent[list(parent).index(attach)] = frame
             brought += _bring_along(document, frame, child, attach.get("prefix", ""))
+            document.mocap |= child.mocap
             document.notes += [*child.notes, *_differences(document, child, asset)]
     root.extend(brought)
     for part in root.children("asset"):

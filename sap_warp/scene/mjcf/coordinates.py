@@ -66,8 +66,34 @@ def bodies_of(root: Node) -> list[Node]:
     return [body for world in root.children("worldbody") for body in below(world)]
 
 
-def read_keys(root: Node) -> list[Key]:
-    """The keyframes of a document.
+def mocap_bodies(root: Node) -> list[Node]:
+    """Bodies that the user places."""
+    return [body for body in bodies_of(root) if body.get("mocap") == "true"]
+
+
+def mocap_joint(body: Node) -> Node:
+    """The free joint of a mocap body, not yet in it."""
+    return Node("freejoint", {"name": f"{body.get('name')}_mocap"} if body.get("name") else None, place=body)
+
+
+def _read_mocap(key: Key, mocap: dict[Node, Node]) -> None:
+    """Poses of mocap bodies, each with what the key leaves open as the body is drawn."""
+    given = {name: key.node.get(name) is not None for name in ("mpos", "mquat")}
+    if not any(given.values()):
+        return
+    for name, attribute, size in (("mpos", "pos", 3), ("mquat", "quat", 4)):
+        values = _of_length(key.node, name, size * len(mocap)).reshape(-1, size) if given[name] else None
+        for i, (body, joint) in enumerate(mocap.items()):
+            drawn = np.eye(4)[0] if size == 4 else np.zeros(3)
+            if values is not None:
+                drawn = values[i]
+            elif body.get(attribute) is not None:
+                drawn = body.numbers(attribute, size)
+            key.q[joint] = np.concatenate([key.q.get(joint, np.zeros(0)), drawn])
+
+
+def read_keys(root: Node, mocap: dict[Node, Node]) -> list[Key]:
+    """The keyframes of a document with mocap bodies and their joints.
 
     Raises:
         Complaint: One has too many or too few numbers.
@@ -85,6 +111,7 @@ def read_keys(root: Node) -> list[Key]:
         if node.get("ctrl") is not None:
             _check_inputs(node, actuators, "ctrl", len(actuators))
             key.ctrl.update(zip(actuators, map(float, _of_length(node, "ctrl", len(actuators))), strict=True))
+        _read_mocap(key, mocap)
         if node.get("act") is not None:
             active = [actuator for actuator in actuators if has_activation(actuator)]
             _check_inputs(node, actuators, "act", len(active))

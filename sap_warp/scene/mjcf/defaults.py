@@ -112,6 +112,8 @@ def _read_actuator(node: Node, values: Values, inherited: Values) -> None:
         ratio = float(given["dampratio"][0]) if "dampratio" in given else 0.0
         plain = {"gainprm": repr(gain), "biasprm": f"0 {-kp!r} {ratio or -kv!r}", "gaintype": "fixed"}
         plain["biastype"] = "none" if node.tag == "motor" else "affine"
+        timeconst = float(given["timeconst"][0]) if "timeconst" in given else 0.0
+        plain |= {"dyntype": "filterexact", "dynprm": repr(timeconst)} if timeconst > 0.0 else {"dyntype": "none"}
         general |= {key: (value, node) for key, value in plain.items()}
 
 

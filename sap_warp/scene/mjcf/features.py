@@ -74,7 +74,7 @@ def _element(meaning: Meaning, *groups: tuple[Meaning, str]) -> Element:
 
 
 _ORIENTATION = (HERE, "axisangle euler quat xyaxes zaxis")
-_FLUID = "the medium is not simulated"
+_FLUID = "the medium drags on the box of the body's inertia, not on an ellipsoid"
 _ACTUATOR = "actuators of this kind are not simulated; it exerts no force"
 _DELAY = Unsupported("delays of actuators are not simulated; it acts at once", _not_zero)
 _ON_ACTUATOR = Unsupported(
@@ -157,8 +157,7 @@ ELEMENTS: dict[str, Element] = {
     "option": _element(
         HERE,
         (HERE, "actuatorgroupdisable gravity timestep"),
-        (CHECK, "density viscosity"),
-        (Unsupported(_FLUID, _not_zero), "wind"),
+        (NEWTON, "density viscosity wind"),
         (NUMERICS, "ccd_iterations ccd_tolerance cone impratio integrator iterations jacobian ls_iterations"),
         (NUMERICS, "ls_tolerance noslip_iterations noslip_tolerance o_friction o_margin o_solimp o_solref"),
         (NUMERICS, "sdf_initpoints sdf_iterations sleep_tolerance solver tolerance"),
@@ -201,10 +200,9 @@ ELEMENTS: dict[str, Element] = {
     "body": _element(
         NEWTON,
         _ORIENTATION,
-        (HERE, "childclass"),
+        (HERE, "childclass mocap"),
         (NEWTON, "gravcomp name pos"),
         (LOOKS, "fuse simple sleep user"),
-        (Unsupported("the body stays where it is drawn; it has no mocap pose", _is("true")), "mocap"),
     ),
     "body/inertial": _element(NEWTON, _ORIENTATION, (NEWTON, "diaginertia fullinertia mass pos")),
     "body/joint": _element(
@@ -334,9 +332,8 @@ ELEMENTS: dict[str, Element] = {
     "keyframe": _section(),
     "keyframe/key": _element(
         HERE,
-        (HERE, "act ctrl name qpos qvel"),
+        (HERE, "act ctrl mpos mquat name qpos qvel"),
         (Unsupported("the clock starts at 0", _not_zero), "time"),
-        (Unsupported("bodies have no mocap pose"), "mpos mquat"),
         (Unsupported("nothing deforms plastically"), "plastic"),
     ),
 }

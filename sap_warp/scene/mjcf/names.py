@@ -21,6 +21,7 @@ _TYPES = {"xbody": "body"}
 _SECTION_KIND = {"actuator": "actuator", "tendon": "tendon", "sensor": "sensor"}
 _MOVED = ("joint", "body", "site", "tendon")
 _CHECKED = ("joint", "body", "geom", "site", "tendon", "mesh", "hfield")
+_LABELLED = ("body", "joint", "geom", "site", "tendon")
 REFERRING = ("contact", "tendon", "equality", "actuator", "sensor")
 """Sections whose elements refer to things in bodies, in an order in which they may also refer to each other."""
 
@@ -111,3 +112,32 @@ def copy_with_ending(node: Node, inside: dict[str, set[str]], ending: str) -> No
             if name in inside.get(kind, ()):
                 inner.set(attribute, name + ending)
     return twin
+
+
+def with_plain_names(root: Node) -> tuple[Node, dict[str, str]]:
+    """A copy of a document for Newton, which takes - for _ in some places only, and the original of each new name."""
+    names = names_in(root)
+    taken = {name for kind in _LABELLED for name in names.get(kind, ())}
+    renamed: dict[str, str] = {}
+    for name in sorted(name for name in taken if "-" in name):
+        plain = name.replace("-", "_")
+        while plain in taken:
+            plain += "_"
+        taken.add(plain)
+        renamed[name] = plain
+    twin = root.copy()
+    for section in twin if renamed else ():
+        for node in walk(section) if section.tag in ("worldbody", *REFERRING) else ():
+            is_named = section.tag in ("worldbody", "tendon")
+            if is_named and node.get("name") in renamed:
+                node.set("name", renamed[node.get("name", "")])
+            for attribute, kind, name in references(node):
+                if kind in _LABELLED and name in renamed:
+                    node.set(attribute, renamed[name])
+    return twin, {plain: name for name, plain in renamed.items()}
+
+
+def restore_names(labels: list[str], indices: range, originals: dict[str, str]) -> None:
+    """Put the names of the file into labels, which are paths of names."""
+    for index in indices if originals else ():
+        labels[index] = "/".join(originals.get(part, part) for part in labels[index].split("/"))

@@ -14,7 +14,7 @@ from ..errors import Complaint
 from ..nodes import Node, parse_xml, walk
 from ..xml_masses import check_masses
 from .attach import attach_models
-from .coordinates import Key, read_keys
+from .coordinates import Key, mocap_bodies, mocap_joint, read_keys
 from .defaults import bake_defaults
 from .frames import expand_replicas, flatten_frames, resolve_segment
 from .names import check_references
@@ -45,6 +45,8 @@ class MjcfDocument:
     """Attributes of all <compiler> elements; a later one wins."""
     keys: list[Key] = field(default_factory=list)
     """Keyframes, those of attached models last."""
+    mocap: dict[Node, Node] = field(default_factory=dict)
+    """Mocap bodies and the free joints that `free_mocap_bodies` gives them; nothing but the user moves them."""
     parts: set[Node] = field(default_factory=set)
     """Bodies without mass that `split_joints` has put between joints of one body."""
     notes: list[str] = field(default_factory=list)
@@ -118,7 +120,8 @@ def _read(source: Path | str, check: Check, depth: int) -> MjcfDocument:
     _inherit_ranges(root)
     attach_models(document, lambda node: _read(files.find_model(node), check, depth + 1))
     expand_replicas(root)
-    document.keys = [*read_keys(root), *document.keys]
+    document.mocap = {body: document.mocap.get(body) or mocap_joint(body) for body in mocap_bodies(root)}
+    document.keys = [*read_keys(root, document.mocap), *document.keys]
     settings = Node("compiler")
     settings.inherited = {name: node for node in root.children("compiler") for name in node.attrib}
     for node in root.children("compiler", "keyframe"):

@@ -82,9 +82,13 @@ MODEL = """<mujoco>{top}<worldbody><geom name="floor" type="plane" size="1 1 1"/
 PARTS = dict.fromkeys(("top", "joint", "geom", "body", "inside", "end"), "")
 
 REPORTED = {
-    "wind": ({"top": '<option wind="1 0 0"/>'}, '<option wind="1 0 0">'),
-    "density": ({"top": '<option density="1.2"/>'}, "MuJoCo's medium (density"),
-    "viscosity": ({"top": '<option viscosity="1.2"/>'}, "MuJoCo's medium (viscosity"),
+    "damping of a free joint": (
+        {
+            "top": '<default><default class="c"><joint damping="2"/></default></default>',
+            "inside": '</body></body><body><joint type="free" class="c"/><geom size=".1"/><body>',
+        },
+        '<joint damping="2">',
+    ),
     "override": ({"top": '<option><flag override="enable"/></option>'}, '<flag override="enable">'),
     "settotalmass": ({"top": '<compiler settotalmass="2"/>'}, "settotalmass"),
     "condim 1": ({"geom": 'condim="1"'}, '<geom condim="1">'),
@@ -107,10 +111,6 @@ REPORTED = {
         "give it to the joint",
     ),
     "fitaabb": ({"top": '<compiler fitaabb="true"/>'}, "fitaabb"),
-    "uneven force range": (
-        {"end": '<actuator><position joint="j" forcerange="-1 2"/></actuator>'},
-        "forcerange -1 to 2",
-    ),
     "uneven range of a joint": (
         {"joint": 'actuatorfrcrange="-1 2"', "end": '<actuator><position joint="j"/></actuator>'},
         "actuatorfrcrange -1 to 2",
@@ -181,6 +181,8 @@ NOT_REPORTED = {
     "two positions": {"end": '<actuator><position joint="j"/><position joint="j"/></actuator>'},
     "gravcomp": {"body": 'gravcomp="1"', "joint": 'actuatorgravcomp="true"'},
     "condim of a geom that meets nothing": {"geom": 'condim="6" contype="0" conaffinity="0"'},
+    "uneven force range": {"end": '<actuator><position joint="j" forcerange="-1 2"/></actuator>'},
+    "medium": {"top": '<option density="1.2" viscosity="0.1" wind="1 0 0" solver="PGS"/>'},
     "zero wind": {"top": '<option wind="0 0 0" timestep="0.001" integrator="implicit"/>'},
     "margin of a joint without limits": {"joint": 'margin="0.1" limited="false"'},
     "for the eye": {"top": '<visual><map znear="1"/></visual><statistic extent="1"/>', "inside": "<camera/><light/>"},

@@ -181,7 +181,7 @@ def test_robot_whose_contacts_are_all_pairs_rests_on_its_floor():
 
 def test_speed_of_a_free_body_after_a_fixed_one_is_about_its_own_centre():
     """A fixed joint begins at the same coordinate as the free one after it, whose centre of mass counts."""
-    text = """<mujoco><worldbody><body name="m" mocap="true" pos=".1 0 1"><geom size=".01" pos="0 0 9"/></body>
+    text = """<mujoco><worldbody><body name="m" pos=".1 0 1"><geom size=".01" pos="0 0 9"/></body>
     <body name="a" pos="0 0 1"><freejoint/><geom type="box" size=".1 .1 .1" pos=".5 0 0"/></body></worldbody>
     <keyframe><key name="k" qpos="0 0 1 1 0 0 0" qvel=".1 .2 .3 0 1 2"/></keyframe></mujoco>"""
     loaded = load_sap_scene({"assets": [{"type": "mjcf", "source": text}], "ground": False}, device="cpu")
