@@ -124,6 +124,27 @@ def test_a_full_buffer_keeps_the_contacts_that_the_cpu_keeps(gpu):
     assert {"stage_select", "stage_write"} <= launched
 
 
+def test_a_full_world_keeps_its_deepest_contacts(gpu):
+    """Whatever order the threads come in: two of the four corners of tilted cubes, those that the CPU keeps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cpu, cuda = (simulate("cube", device, max_rigid_contact=2, rigid_contact_max=24) for device in DEVICES)
+        q = np.array(cpu.joint_q.numpy())
+        half = np.array([0.02, -0.03, 0.025])[:, None] * [[0.6, 0.8]]  # of the angle, about axes between two edges
+        q[:, 2:7] = np.column_stack([np.full(3, 0.095), half, np.zeros(3), np.sqrt(1.0 - (half**2).sum(axis=1))])
+        for _ in range(3):
+            kept = []
+            for sim in (cpu, cuda):
+                sim.reset(joint_q=q)
+                sim.step()
+                rows = sim.solver.contact_jacobian
+                kept.append((np.sort(rows.data.phi0.numpy().reshape(3, 2)), rows.truncated_count.numpy()))
+            np.testing.assert_allclose(kept[1][0], kept[0][0], atol=1e-6)
+            assert kept[0][1].tolist() == kept[1][1].tolist() == [2, 2, 2]
+        found = np.sort(cpu.solver.contact_jacobian.data.phi0.numpy().reshape(3, 2))
+        assert np.diff(found).min() > 1e-4 and found.max() < 0.0
+
+
 def test_resets_touch_chosen_worlds_only(gpu):
     """By mask, with coordinates, and of all; the worlds beside keep every bit."""
     sim = lower(simulate("cube", GPU))
