@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help run test ci-tools lint format bench docs release-check clean
+.PHONY: help run test ci-env ci-tools lint format bench docs release-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -22,15 +22,17 @@ run: $(VENV)/.base ## simulate the humanoid scene, print a summary and take a pi
 test: $(VENV)/.dev ## run the tests (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+ci-env: $(VENV)/.ci ## install what lint, docs and test need, at once
+
 ci-tools: $(VENV)/.dev ## install what some tests look for and skip themselves without: a browser, torch, two trainers
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
-	$(PIP) install --quiet torch==2.13.0
-	$(PIP) install --quiet stable-baselines3 rsl-rl-lib
+	$(PIP) install --quiet torch==2.13.0 stable-baselines3 rsl-rl-lib
 
-lint: $(VENV)/.dev ## check style, formatting and types
+lint: $(VENV)/.dev ## check style, formatting, types and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell --toml pyproject.toml README.md CONTRIBUTING.md CHANGELOG.md docs examples sap_warp tools
 
 format: $(VENV)/.dev ## format the code and apply safe fixes
 	$(BIN)/ruff check --fix .
@@ -66,3 +68,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.venv
 $(VENV)/.docs: pyproject.toml | $(VENV)/.venv
 	$(PIP) install --quiet --editable '.[docs]'
 	@touch $@ $(VENV)/.base
+
+$(VENV)/.ci: pyproject.toml | $(VENV)/.venv
+	$(PIP) install --quiet --editable '.[dev,docs]'
+	@touch $@ $(VENV)/.base $(VENV)/.dev $(VENV)/.docs

@@ -17,7 +17,7 @@ from typing import Any
 
 import warp as wp
 
-from sap_warp.kernels.structs import most_blocks
+from sap_warp.kernels.scratch import most_blocks
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
 from tests.cuda import machine_code, registers
@@ -59,18 +59,21 @@ def count(cpu: Simulation, gpu: Simulation, driver: Driver, machine: Machine | N
         f"{found.line_search_trials.mean:.2f} trials; launches per step {per_step:g}"
     )
     world_steps = COUNTED * gpu.world_count
-    by_world = {n: c for n, c in driver.device.counts.items() if c.blocks == c.launches * gpu.world_count}
+    counted = driver.device.counts.items()
+    by_world = {n: c for n, c in counted if c.events["blocks"] == c.events["launches"] * gpu.world_count}
     print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
     if machine is not None:
         machine.print_counts({name: driver.device.counts[name].passes for name in by_world}, world_steps)
-    others = {name: row_of(c, c.launches) for name, c in driver.device.counts.items() if name not in by_world}
+    others = {name: row_of(c, c.events["launches"]) for name, c in driver.device.counts.items() if name not in by_world}
     print_counts("per launch, any worlds", others)
 
 
 def row_of(counts: Any, shares: int) -> dict[str, float]:
     """Numbers of one kernel, divided by ``shares``."""
     row = {column: counts.warp[column] for column in COLUMNS}
-    row |= {"barriers": counts.barriers + counts.warp_barriers, "sectors": counts.sectors_read + counts.sectors_written}
+    events = counts.events
+    row["barriers"] = events["barriers"] + events["warp_barriers"]
+    row["sectors"] = events["sectors_read"] + events["sectors_written"]
     return {name: value / shares for name, value in row.items()}
 
 

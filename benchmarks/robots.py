@@ -6,7 +6,7 @@ Lengths in m, masses in kg, stiffness in N/m, angles in rad.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from typing import Any
@@ -157,15 +157,14 @@ def _stack(world: Any) -> None:
         world.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
 
 
+def _add_asset(world: Any, file: str, height: float) -> None:
+    options = {"ignore_names": ["floor"], "parse_sites": False, "enable_self_collisions": False}
+    world.add_mjcf(newton.examples.get_asset(file), xform=((0.0, 0.0, height), IDENTITY), **options)
+
+
 def _humanoid(world: Any) -> None:
     """Newton's humanoid without motor torques; the joint springs of its file are drives towards zero."""
-    world.add_mjcf(
-        newton.examples.get_asset("nv_humanoid.xml"),
-        xform=((0.0, 0.0, 1.34), IDENTITY),  # any orientation is clear of the ground
-        ignore_names=["floor"],
-        parse_sites=False,
-        enable_self_collisions=False,
-    )
+    _add_asset(world, "nv_humanoid.xml", 1.34)  # any orientation is clear of the ground
     springs = world.custom_attributes["mujoco:dof_passive_stiffness"]
     for dof, stiffness in (springs.values or {}).items():
         if stiffness > 0.0:
@@ -176,25 +175,18 @@ def _humanoid(world: Any) -> None:
 
 def _ant(world: Any) -> None:
     """Newton's ant, standing under drives in the middle of its joint ranges."""
-    world.add_mjcf(
-        newton.examples.get_asset("nv_ant.xml"),
-        xform=((0.0, 0.0, 0.0), IDENTITY),
-        ignore_names=["floor"],
-        parse_sites=False,
-        enable_self_collisions=False,
-    )
+    _add_asset(world, "nv_ant.xml", 0.0)
     for dof in range(6, world.joint_dof_count):
         world.joint_q[dof + 1] = 0.5 * (world.joint_limit_lower[dof] + world.joint_limit_upper[dof])
     _drive(world, 10.0, 0.5, 0.01, 6)
 
 
+def _add_legged(world: Any, file: str, height: float) -> None:
+    world.add_urdf(_robot_file(f"robots/{file}"), xform=((0.0, 0.0, height), IDENTITY), **ROBOT, floating=True)
+
+
 def _add_g1(world: Any) -> None:
-    world.add_urdf(
-        _robot_file("robots/g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf"),
-        xform=((0.0, 0.0, 0.793), IDENTITY),
-        **ROBOT,
-        floating=True,
-    )
+    _add_legged(world, "g1_description/urdf/g1_29dof_with_hand_rev_1_0.urdf", 0.793)
 
 
 def _g1(world: Any) -> None:
@@ -213,12 +205,7 @@ def _g1_hulls(world: Any) -> None:
 
 def _go2_hulls(world: Any) -> None:
     """Unitree Go2 with the convex hulls of its meshes, standing under drives."""
-    world.add_urdf(
-        _robot_file("robots/go2_description/urdf/go2.urdf"),
-        xform=((0.0, 0.0, 0.338), IDENTITY),
-        **ROBOT,
-        floating=True,
-    )
+    _add_legged(world, "go2_description/urdf/go2.urdf", 0.338)
     _use_hulls(world)
     world.joint_q[7:] = GO2_LEG * 4
     _drive(world, 100.0, 3.0, 0.01, 6)
@@ -271,27 +258,30 @@ def _pen(world: Any, wall: float, height: float) -> None:
         world.add_shape_box(-1, xform=((x, y, height), IDENTITY), hx=hx, hy=hy, hz=height)
 
 
-def _pile(world: Any) -> None:
-    """Fifty boxes of several sizes poured into a square pen."""
-    _pen(world, 0.22, 0.4)
-    for i in range(50):
+def _poured(count: int) -> Iterator[tuple[int, int, tuple[float, float, float]]]:
+    """Number, layer and place of items that fall into a pen in layers of nine."""
+    for i in range(count):
         layer, place = divmod(i, 9)
         x, y = 0.12 * (place % 3 - 1), 0.12 * (place // 3 - 1)
         lean = 0.006 * (layer % 3 - 1)
+        yield i, layer, (x + lean, y - lean, 0.07 + 0.12 * layer)
+
+
+def _pile(world: Any) -> None:
+    """Fifty boxes of several sizes poured into a square pen."""
+    _pen(world, 0.22, 0.4)
+    for i, layer, place in _poured(50):
         half = 0.25 * layer
         turn = (0.0, float(np.sin(half)), 0.0, float(np.cos(half)))
-        body = world.add_body(xform=((x + lean, y - lean, 0.07 + 0.12 * layer), turn), label=f"box_{i}")
+        body = world.add_body(xform=(place, turn), label=f"box_{i}")
         world.add_shape_box(body, hx=0.025 + 0.005 * (i % 3), hy=0.03, hz=0.02 + 0.005 * (i % 4))
 
 
 def _clutter(world: Any) -> None:
     """Fifty balls and capsules poured into a square pen: shapes that every engine gives the same few contacts."""
     _pen(world, 0.22, 0.4)
-    for i in range(50):
-        layer, place = divmod(i, 9)
-        x, y = 0.12 * (place % 3 - 1), 0.12 * (place // 3 - 1)
-        lean = 0.006 * (layer % 3 - 1)
-        body = world.add_body(xform=((x + lean, y - lean, 0.07 + 0.12 * layer), IDENTITY), label=f"item_{i}")
+    for i, _, place in _poured(50):
+        body = world.add_body(xform=(place, IDENTITY), label=f"item_{i}")
         if i % 2:
             world.add_shape_capsule(body, radius=0.03, half_height=0.02)
         else:

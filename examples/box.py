@@ -3,11 +3,10 @@
 python examples/box.py
 """
 
-import warp as wp
-
+import sap_warp
 from sap_warp import Simulation
 
-wp.config.log_level = wp.LOG_WARNING  # without Warp's line for each kernel that it loads
+sap_warp.quiet()  # without Warp's lines about devices and kernels
 
 SCENE = {
     "schema_version": 1,

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import warp as wp
 from PIL import Image
 
+import sap_warp
 from sap_warp import Simulation
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 def main(folder: str | Path = ".", seconds: float = 1.0, width: int = 320) -> list[Path]:

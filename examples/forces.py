@@ -4,11 +4,11 @@ python examples/forces.py
 """
 
 import numpy as np
-import warp as wp
 
+import sap_warp
 from sap_warp import Simulation
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 def main(seconds: float = 4.0) -> tuple[float, float]:

@@ -6,11 +6,11 @@ Needs the `robots` extra.
 """
 
 import numpy as np
-import warp as wp
 
+import sap_warp
 from sap_warp import Simulation
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 def main(seconds: float = 4.0) -> float:

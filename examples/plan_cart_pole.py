@@ -11,7 +11,10 @@ import time
 
 import numpy as np
 
+import sap_warp
 from sap_warp import Rollouts, Simulation
+
+sap_warp.quiet()
 
 SCENE = {
     "schema_version": 1,

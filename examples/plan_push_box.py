@@ -14,7 +14,10 @@ import time
 
 import numpy as np
 
+import sap_warp
 from sap_warp import Rollouts, Simulation
+
+sap_warp.quiet()
 
 RADIUS, HALF = 0.05, 0.1
 """Of the ball, and half the width of the box [m]."""

@@ -3,11 +3,10 @@
 python examples/presets.py
 """
 
-import warp as wp
-
+import sap_warp
 from sap_warp import Simulation
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 PRESETS = ("approx32", "approx64", "drake", "robot")
 
 

@@ -3,12 +3,11 @@
 python examples/randomize.py
 """
 
-import warp as wp
-
+import sap_warp
 from sap_warp import Simulation
 from sap_warp.randomization import Every, Randomize, Uniform
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 def main(num_worlds: int = 64, rounds: int = 10) -> Simulation:

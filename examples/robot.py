@@ -8,11 +8,11 @@ Without a file it takes Newton's cart with two poles. A note says what was added
 import sys
 
 import newton.examples
-import warp as wp
 
+import sap_warp
 from sap_warp import Simulation
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 def main(file: str | None = None, steps: int = 200) -> Simulation:

@@ -7,11 +7,10 @@ what the contacts give: h J^T f.
 """
 
 import numpy as np
-import warp as wp
 
 import sap_warp
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 def main(steps: int = 100) -> float:

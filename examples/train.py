@@ -9,14 +9,14 @@ falls. `sap-warp train examples/train.py:Balance --algorithm ars` does the same 
 from typing import Any, ClassVar
 
 import numpy as np
-import warp as wp
 
+import sap_warp
 from sap_warp.envs import Runner, termination
 from sap_warp.envs.tasks.cartpole import CartPoleSwingUp
 from sap_warp.learning.ars import ARS
 from sap_warp.learning.progress import Episodes
 
-wp.config.log_level = wp.LOG_WARNING
+sap_warp.quiet()
 
 
 class Balance(CartPoleSwingUp):

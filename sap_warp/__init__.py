@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         UnsupportedModelError,
     )
     from .sweeps import SweepError, SweepResult, sweep
+    from .warp_output import quiet
 
 # Public name -> submodule that defines it; a submodule that is itself public maps to its own name.
 # This table decides what loads. The imports above and `__all__` repeat it because type checkers
@@ -111,6 +112,7 @@ _SUBMODULE_OF = {
     "sweep": "sweeps",
     "SweepError": "sweeps",
     "SweepResult": "sweeps",
+    "quiet": "warp_output",
     "Simulation": "simulation",
     "SimulationState": "simulation",
     "CheckpointError": "simulation",
@@ -171,6 +173,7 @@ __all__ = [
     "explain_contact",
     "load_sap_scene",
     "load_sap_scene_config",
+    "quiet",
     "randomization",
     "rollout",
     "sap_collision_state_from_state",

@@ -12,16 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 
-@dataclass(frozen=True)
-class Uniform:
-    """Equally likely between ``low`` and ``high``."""
+class _Bounded:
+    """A distribution of numbers from ``low`` to ``high``."""
 
     low: float
     high: float
-    name: ClassVar[str] = "uniform"
-
-    def __post_init__(self) -> None:
-        _check_order(self, self.low, self.high)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -30,26 +25,35 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class LogUniform:
-    """Between ``low`` and ``high``, with the logarithm equally likely: for gains and stiffness."""
-
+class _Between(_Bounded):
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        _check_order(self, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Uniform(_Between):
+    """Equally likely between ``low`` and ``high``."""
+
+    name: ClassVar[str] = "uniform"
+
+
+@dataclass(frozen=True)
+class LogUniform(_Between):
+    """Between ``low`` and ``high``, with the logarithm equally likely: for gains and stiffness."""
+
     name: ClassVar[str] = "log_uniform"
 
     def __post_init__(self) -> None:
-        _check_order(self, self.low, self.high)
+        super().__post_init__()
         if self.low <= 0.0:
             raise ValueError(f"{self} needs positive numbers.")
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Smallest and largest number that can come."""
-        return self.low, self.high
-
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(_Bounded):
     """Of a mean and a standard deviation; what lies outside of ``low`` and ``high`` is drawn as the nearer of them."""
 
     mean: float
@@ -62,11 +66,6 @@ class Normal:
         _check_numbers(self, self.mean, self.std)
         if not self.std >= 0.0 or not self.low <= self.high:
             raise ValueError(f"{self} needs a deviation that is not negative, and low <= high.")
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Smallest and largest number that can come."""
-        return self.low, self.high
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,21 @@ wp.config.log_level = wp.LOG_WARNING
 pytest.register_assert_rewrite("tests.support")  # failures there show their values too
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of our own."""
+    text = "write tests/durations.json: how long files of tests took"
+    parser.addoption("--record-durations", action="store_true", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the workers of this run share what they compile, and share the work well."""
+    from tests.support.compiling import CompileOnce
+    from tests.support.durations import LongestFirst
+
+    config.pluginmanager.register(CompileOnce(config))
+    config.pluginmanager.register(LongestFirst(config))
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the test's name: the same numbers in any order, on any worker and in any file."""

@@ -11,6 +11,7 @@ import sap_warp
 ROOT = Path(sap_warp.__file__).parent
 BELOW = {
     "faq": set(),
+    "warp_output": set(),
     "native": set(),
     "kernels": {"native"},
     "conventions": set(),

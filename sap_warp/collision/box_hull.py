@@ -13,8 +13,9 @@ most along the normal.
 import warp as wp
 
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
-from .hull_ground import BAND, LISTED, Vertices, choose_four, find_sole
-from .hull_tables import FACES, Hulls
+from .hull_ground import BAND, LISTED, Vertices, choose_four, find_sole, vertex_at
+from .hull_supports import low_vertices
+from .hull_tables import FACES, Hulls, Planes, flat_planes
 
 APART = wp.constant(-1)
 BOX_FACE = wp.constant(-2)
@@ -25,92 +26,128 @@ LOWER_BY = wp.constant(2.0e-6)
 
 
 @wp.func
-def lower(a: float, b: float) -> float:
-    """The lower one, in one instruction: `wp.min` also looks after numbers that are none."""
-    return wp.where(a < b, a, b)
+def lowest_of(v: wp.ref[Vertices], up: wp.vec3f, scale: wp.vec3f) -> float:
+    """The least height of some vertices along a direction, both in the frame of the hull [m]."""
+    slope = wp.cw_mul(up, scale)
+    found = float(3.0e38)
+    k = int(v.first)
+    while k < v.end:
+        height = wp.dot(slope, v.at[vertex_at(v, k)])
+        found = wp.where(height < found, height, found)
+        k += 1
+    return found
 
 
 @wp.func
-def try_box_faces(p: wp.ref[BoxPair], vertices: wp.ref[Vertices], scale: wp.vec3f) -> None:
-    """Directions of the box's faces: the extent of the hull along the axes of the box."""
-    low = wp.vec3f(3.0e38, 3.0e38, 3.0e38)
-    high = wp.vec3f(-3.0e38, -3.0e38, -3.0e38)
-    turn = p.turn * wp.diag(scale)
-    i = int(0)
-    while i < vertices.count:
-        v = turn * vertices.at[i]
-        low = wp.vec3f(lower(v[0], low[0]), lower(v[1], low[1]), lower(v[2], low[2]))
-        high = wp.vec3f(-lower(-v[0], -high[0]), -lower(-v[1], -high[1]), -lower(-v[2], -high[2]))
-        i += 1
+def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -> None:
+    """Directions of the box's faces: how far the hull is above each of them.
+
+    A ball in the hull says how far that can be at most, so most faces need no look at vertices. The one that looks
+    best comes first.
+    """
+    ball = h.ball[hull]
+    middle = p.turn * wp.vec3f(ball[0], ball[1], ball[2]) + p.place
+    most = wp.abs(middle) - p.a - wp.vec3f(ball[3], ball[3], ball[3])
+    first = wp.where(most[0] >= most[1] and most[0] >= most[2], 0, wp.where(most[1] >= most[2], 1, 2))
     p.separation = float(-3.0e38)
-    j = int(0)
-    while j < 3:
-        above = p.place[j] + low[j] - p.a[j]
-        below = -p.place[j] - high[j] - p.a[j]
-        if wp.max(above, below) > p.separation:
-            p.separation = wp.max(above, below)
-            p.normal = wp.vec3f()
-            p.normal[j] = wp.where(above > below, 1.0, -1.0)
-        j += 1
+    k = int(0)
+    while k < 6:
+        j = (first + k) % 3
+        up = wp.where((middle[j] >= 0.0) == (k < 3), 1.0, -1.0)
+        if up * middle[j] - p.a[j] - ball[3] > p.separation:
+            axis = up * wp.vec3f(p.turn[j, 0], p.turn[j, 1], p.turn[j, 2])  # in the frame of the hull
+            v = low_vertices(h.supports, shape, h.source[hull], h.scale[hull], axis)
+            separation = up * p.place[j] + lowest_of(v, axis, h.scale[hull]) - p.a[j]
+            if separation > p.separation:
+                p.separation = separation
+                p.normal = wp.vec3f()
+                p.normal[j] = up
+        k += 1
 
 
 @wp.func
-def best_direction(
-    p: wp.ref[BoxPair],
-    h: wp.ref[Hulls],
-    hull: int,
-    reach: float,
-    faces: wp.array[wp.vec4f],
-) -> int:
+def face_heights(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, heights: wp.array[float]) -> int:
+    """Height of the middle of the box above each face of the hull [m]; returns the number of the highest one."""
+    t = Planes()
+    t.normal = h.normal
+    t.offset = h.offset
+    flat_planes(t)
+    middle = -(wp.transpose(p.turn) * p.place)  # in the frame of the hull
+    first = h.face_start[hull]
+    count = h.face_start[hull + 1] - first
+    top = int(0)
+    highest = float(-3.0e38)
+    f = int(0)
+    while f < count:
+        height = wp.dot(t.normal[first + f], middle) - t.offset[first + f]
+        heights[f] = height
+        if height > highest:
+            highest = height
+            top = f
+        f += 1
+    return top
+
+
+@wp.func
+def stretched(height: float, stretch: float) -> float:
+    """The most that a height can be along directions between the normals of two faces, see `Hulls.stretch`."""
+    return wp.where(height > 0.0, height * stretch, height)
+
+
+@wp.func
+def best_direction(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, reach: float) -> int:
     """After `try_box_faces`: a face of the hull that looks along the best direction, `BOX_FACE`, or `APART`.
+
+    How high the middle of the box is above a face says how much this face and its edges can separate at most. The
+    highest one comes first, and few others have to be looked at closely. An edge belongs to the higher one of its
+    faces.
 
     Args:
         p: The pair; receives a better direction.
         h: Tables.
         hull: Number of the hull.
         reach: Separation beyond which nothing is looked for any more [m].
-        faces: Scratch.
     """
+    heights = wp.zeros(shape=(FACES,), dtype=float)
+    top = face_heights(p, h, hull, heights)
     turn = p.turn  # copies, which nothing else can change while the loops run
-    place = p.place
     size = p.a
     normal = wp.vec3f(p.normal)
     first = h.face_start[hull]
     face_count = h.face_start[hull + 1] - first
     found = int(BOX_FACE)
     best = p.separation + PREFERENCE
-    f = int(0)
-    while f < face_count and best <= reach:
-        n = turn * h.normal[first + f]
-        height = -wp.dot(n, place) - h.offset[first + f]  # of the middle of the box above the face
-        faces[f] = wp.vec4f(n[0], n[1], n[2], height)
-        separation = height - wp.dot(wp.abs(n), size)
-        if separation > best:
-            best = separation
-            normal = -n
-            found = first + f
-        f += 1
     least = wp.min(size)
-    e = h.edge_start[hull]
-    end = h.edge_start[hull + 1]
-    while e < end and best <= reach:
-        edge = h.edge[e]
-        one = faces[edge[0]]
-        two = faces[edge[1]]
-        # Seen from the middle of the box between both faces no direction between theirs is better than the higher one.
-        highest = wp.where(one[3] > two[3], one[3], two[3])
-        if highest > 0.0 or highest - least > best:
-            for k in range(3):
-                if one[k] * two[k] < 0.0:
-                    sum = wp.abs(two[k]) * one + wp.abs(one[k]) * two
-                    axis = wp.vec3f(sum[0], sum[1], sum[2])
-                    separation2 = (sum[3] - wp.dot(wp.abs(axis), size)) / wp.length(axis)
-                    if separation2 > best:
-                        best = separation2
-                        normal = -wp.normalize(axis)
-                        nearer = wp.dot(axis, wp.vec3f(one[0] - two[0], one[1] - two[1], one[2] - two[2])) > 0.0
-                        found = first + wp.where(nearer, edge[0], edge[1])
-        e += 1
+    k = int(-1)
+    while k < face_count and best <= reach:
+        f = wp.where(k < 0, top, k)
+        height = heights[f]
+        if stretched(height, h.stretch[first + f]) - least > best and k != top:
+            n = turn * h.normal[first + f]
+            separation = height - wp.dot(wp.abs(n), size)
+            if separation > best:
+                best = separation
+                normal = -n
+                found = first + f
+            s = h.side_start[first + f]
+            while s < h.side_start[first + f + 1]:
+                other = h.side[s]
+                below = heights[other]
+                if below < height or (below == height and other > f):
+                    if stretched(height, h.side_stretch[s]) - least > best:
+                        n2 = turn * h.normal[first + other]
+                        for j in range(3):
+                            if n[j] * n2[j] < 0.0:
+                                w = wp.abs(n2[j])
+                                w2 = wp.abs(n[j])
+                                axis = w * n + w2 * n2
+                                separation2 = (w * height + w2 * below - wp.dot(wp.abs(axis), size)) / wp.length(axis)
+                                if separation2 > best:
+                                    best = separation2
+                                    normal = -wp.normalize(axis)
+                                    found = first + wp.where(wp.dot(axis, n - n2) > 0.0, f, other)
+                s += 1
+        k += 1
     if found != BOX_FACE:
         p.separation = best
         p.normal = normal
@@ -132,8 +169,9 @@ def face_corners(p: wp.ref[BoxPair], h: wp.ref[Hulls], face: int, corners: wp.ar
 @wp.func
 def sole_corners(
     p: wp.ref[BoxPair],
-    vertices: wp.ref[Vertices],
-    scale: wp.vec3f,
+    h: wp.ref[Hulls],
+    hull: int,
+    shape: int,
     center: wp.vec3f,
     half: wp.vec3f,
     reach: float,
@@ -143,8 +181,9 @@ def sole_corners(
 
     Args:
         p: The pair; its normal is that of the face.
-        vertices: Of the hull.
-        scale: Of the hull.
+        h: Tables.
+        hull: Number of the hull.
+        shape: Whose hull.
         center: Middle of the box around the hull, in the frame of the hull.
         half: Half the size of that box.
         reach: Vertices above this distance are no contacts [m].
@@ -154,6 +193,8 @@ def sole_corners(
         The number of them, and the lowest vertex of all, projected.
     """
     n = wp.transpose(p.turn) * p.normal  # in the frame of the hull
+    scale = h.scale[hull]
+    vertices = low_vertices(h.supports, shape, h.source[hull], scale, n)
     base = wp.dot(p.normal, p.place) - wp.dot(wp.abs(p.normal), p.a)
     listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
     sole = find_sole(vertices, wp.cw_mul(n, scale), base, reach, BAND * wp.length(half), listed)
@@ -216,7 +257,7 @@ def hull_corners(
     p: wp.ref[BoxPair],
     h: wp.ref[Hulls],
     hull: int,
-    vertices: wp.ref[Vertices],
+    shape: int,
     lower: wp.vec3f,
     upper: wp.vec3f,
     reach: float,
@@ -225,13 +266,13 @@ def hull_corners(
 ) -> int:
     """Corners of the area that box and hull share, as `box_box.shared_corners`; finds the direction too.
 
-    ``lower`` and ``upper`` are the corners of the box around the hull, in its frame. Both arrays must have room for
-    `ROOM` corners.
+    ``lower`` and ``upper`` are the corners of the box around the hull of ``shape``, in its frame. Both arrays must have
+    room for `ROOM` corners.
     """
-    try_box_faces(p, vertices, h.scale[hull])
+    try_box_faces(p, h, hull, shape)
     if p.separation > reach:
         return 0
-    sole = sole_corners(p, vertices, h.scale[hull], 0.5 * (lower + upper), 0.5 * (upper - lower), reach, corners)
+    sole = sole_corners(p, h, hull, shape, 0.5 * (lower + upper), 0.5 * (upper - lower), reach, corners)
     count = int(sole[0])
     lowest = wp.vec3f(sole[1], sole[2], sole[3])
     if count > 0:
@@ -239,8 +280,7 @@ def hull_corners(
     count = add_lowest(p, lowest, corners, count)
     face = int(BOX_FACE)
     if not is_certain(p, lowest) and not is_certain(p, middle_of(corners, count)):
-        faces = wp.zeros(shape=(FACES,), dtype=wp.vec4f)
-        face = best_direction(p, h, hull, reach, faces)
+        face = best_direction(p, h, hull, reach)
     if face == APART:
         return 0
     if face != BOX_FACE:

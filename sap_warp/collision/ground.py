@@ -25,7 +25,8 @@ from ..kernels.launch import solver_kernel
 from ..kernels.structs import StructCache, make_flat
 from .capacity import CONTACTS_PER_PAIR
 from .counts import PassCounts, add_to_totals, note_contacts
-from .hull_ground import BAND, LISTED, LOWER, choose_four, find_sole, vertices_of
+from .hull_ground import BAND, LISTED, LOWER, choose_four, find_sole
+from .hull_supports import Supports, low_vertices, make_supports
 from .overflow import Selection, join_rows
 from .rows import ContactRows, clear_overrides, close_rows, flat_rows
 
@@ -64,6 +65,7 @@ class GroundPairs:
     shape_source_ptr: wp.array(dtype=wp.uint64)  # meshes
     shape_collision_aabb_lower: wp.array(dtype=wp.vec3f)  # of meshes, in their own frame [m]
     shape_collision_aabb_upper: wp.array(dtype=wp.vec3f)
+    supports: Supports  # of hulls
 
 
 @wp.struct
@@ -203,7 +205,7 @@ def meet_hull(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeti
     center = 0.5 * (lower + upper)
     half = 0.5 * (upper - lower)
     if m.height + wp.dot(n, center) - wp.dot(wp.abs(n), half) <= m.reach:
-        vertices = vertices_of(p.shape_source_ptr[m.shape])
+        vertices = low_vertices(p.supports, m.shape, p.shape_source_ptr[m.shape], m.size, n)
         listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
         band = BAND * wp.length(half)
         sole = find_sole(vertices, wp.cw_mul(n, m.size), m.height, m.reach, band, listed)
@@ -403,6 +405,7 @@ class GroundTable:
         moving = model.shape_body.numpy()[pairs[~is_plane]] >= 0  # what rests on no body never meets a resting plane
         self.model, self.with_kinematic = model, with_kinematic
         self.planes, self.shapes = pairs[is_plane][moving], pairs[~is_plane][moving]
+        self._supports = make_supports(model, self.shapes)
         self.sort(np.arange(len(self.shapes)))
 
     def sort(self, order: np.ndarray) -> None:
@@ -431,4 +434,5 @@ class GroundTable:
     def _make(self) -> Any:
         pairs: Any = GroundPairs()
         pairs.with_kinematic = int(self.with_kinematic)
+        pairs.supports = self._supports
         return pairs

@@ -29,7 +29,10 @@ class Vertices:
     """Vertices of a hull in its frame, unscaled. ``wp.array(dtype=...)`` is what `make_flat` looks for."""
 
     at: wp.array(dtype=wp.vec3f)
-    count: int
+    index: wp.array(dtype=wp.int32)  # those to look at: entries ``first`` to ``end - 1``
+    listed: int  # 0 if these are the numbers of the vertices themselves
+    first: int
+    end: int
 
 
 flat_vertices = make_flat(Vertices)
@@ -37,12 +40,20 @@ flat_vertices = make_flat(Vertices)
 
 @wp.func
 def vertices_of(mesh: wp.uint64) -> Vertices:
-    """Those of a mesh, to be read by number only."""
+    """All of a mesh, to be read by number only."""
     vertices = Vertices()
     vertices.at = wp.mesh_get(mesh).points
-    vertices.count = vertices.at.shape[0]
+    vertices.end = vertices.at.shape[0]
     flat_vertices(vertices)
     return vertices
+
+
+@wp.func
+def vertex_at(vertices: wp.ref[Vertices], k: int) -> int:
+    """Number of the vertex of entry k."""
+    if vertices.listed != 0:
+        return vertices.index[k]
+    return k
 
 
 @wp.struct
@@ -53,7 +64,8 @@ class Sole:
     height: float  # of the lowest vertex above the plane [m]
     highest: float  # end of the band [m]
     count: int  # candidates
-    entries: int  # what the loops below look through: the list, or all vertices
+    first: int  # what the loops below look through: the list of candidates, or all vertices again
+    end: int
 
 
 @wp.func
@@ -63,7 +75,7 @@ def find_sole(
     """The candidates.
 
     Args:
-        vertices: Of the hull.
+        vertices: Of the hull, at least those in the band.
         slope: Height above the plane per unscaled coordinate: normal times scale.
         base: Height of the origin of the shape [m].
         reach: Vertices above this height are no contacts [m].
@@ -73,32 +85,35 @@ def find_sole(
     sole = Sole()
     sole.height = 3.0e38
     sole.lowest = -1
-    i = int(0)
-    while i < vertices.count:
+    k = int(vertices.first)
+    while k < vertices.end:
+        i = vertex_at(vertices, k)
         h = base + wp.dot(slope, vertices.at[i])
         if h < sole.height:
             sole.height = h
             sole.lowest = i
-        i += 1
+        k += 1
     sole.highest = wp.min(reach, sole.height + band)
     if sole.height <= reach:
-        k = int(0)
-        while k < vertices.count:
-            if base + wp.dot(slope, vertices.at[k]) <= sole.highest:
+        n = int(vertices.first)
+        while n < vertices.end:
+            j = vertex_at(vertices, n)
+            if base + wp.dot(slope, vertices.at[j]) <= sole.highest:
                 if sole.count < LISTED:
-                    listed[sole.count] = k
+                    listed[sole.count] = j
                 sole.count += 1
-            k += 1
-    sole.entries = wp.where(sole.count <= LISTED, sole.count, vertices.count)
+            n += 1
+    sole.first = wp.where(sole.count <= LISTED, 0, vertices.first)
+    sole.end = wp.where(sole.count <= LISTED, sole.count, vertices.end)
     return sole
 
 
 @wp.func
-def candidate(sole: wp.ref[Sole], listed: wp.array[wp.int32], k: int) -> int:
+def candidate(vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: wp.array[wp.int32], k: int) -> int:
     """Vertex of entry k."""
     if sole.count <= LISTED:
         return listed[k]
-    return k
+    return vertex_at(vertices, k)
 
 
 @wp.func
@@ -114,9 +129,9 @@ def furthest_from(
     """The candidate furthest from a point, measured by the square of the distance and the place in the band."""
     best = float(0.0)
     chosen = int(-1)
-    k = int(0)
-    while k < sole.entries:
-        i = candidate(sole, listed, k)
+    k = int(sole.first)
+    while k < sole.end:
+        i = candidate(vertices, sole, listed, k)
         below = sole.highest - (base + wp.dot(slope, vertices.at[i]))
         merit = below * wp.length_sq(wp.cw_mul(scale, vertices.at[i]) - center)
         if merit > best * TIE:
@@ -141,9 +156,9 @@ def furthest_aside(
     right = float(0.0)
     left = float(0.0)
     chosen = wp.vec2i(-1, -1)
-    k = int(0)
-    while k < sole.entries:
-        i = candidate(sole, listed, k)
+    k = int(sole.first)
+    while k < sole.end:
+        i = candidate(vertices, sole, listed, k)
         below = sole.highest - (base + wp.dot(slope, vertices.at[i]))
         merit = below * wp.dot(aside, wp.cw_mul(scale, vertices.at[i]) - start)
         if below > 0.0:

@@ -11,10 +11,11 @@ import numpy as np
 import warp as wp
 
 from ..kernels.structs import make_flat
+from .hull_supports import Supports, make_supports
 
-FACES = wp.constant(160)
+FACES = wp.constant(640)
 """A hull with more faces is left to Newton: looking through all of them would take longer."""
-FACE_CORNERS = wp.constant(28)
+FACE_CORNERS = wp.constant(60)
 """A hull that has a face with more corners is left to Newton."""
 ROOM = wp.constant(int(FACE_CORNERS) + 4)
 """Corners of a face that is cut by the four sides of another one."""
@@ -29,16 +30,29 @@ class Hulls:
     of_shape: wp.array(dtype=wp.int32)  # number of the hull; -1: none
     source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one is not known
     scale: wp.array(dtype=wp.vec3f)  # by hull
+    ball: wp.array(dtype=wp.vec4f)  # by hull: centre and radius of a ball in it [m]
     face_start: wp.array(dtype=wp.int32)  # by hull; one entry more
-    edge_start: wp.array(dtype=wp.int32)  # by hull; one entry more
     normal: wp.array(dtype=wp.vec3f)  # of each face, outwards
     offset: wp.array(dtype=wp.float32)  # of each face from the origin along its normal [m]
     loop_start: wp.array(dtype=wp.int32)  # of the corners of each face; one entry more
     loop: wp.array(dtype=wp.vec3f)  # corners, in their order around the face [m]
-    edge: wp.array(dtype=wp.vec2i)  # the two faces that meet in it, counted from the first face of the hull
+    stretch: wp.array(dtype=wp.float32)  # of each face: the largest one of its sides
+    side_start: wp.array(dtype=wp.int32)  # of the sides of each face; one entry more
+    side: wp.array(dtype=wp.int32)  # the face behind it, counted from the first one of the hull
+    side_stretch: wp.array(dtype=wp.float32)  # 1 / cosine of half the angle between the normals of both faces
+    supports: Supports
+
+
+@wp.struct
+class Planes:
+    """Those of the faces, as in `Hulls`, for a loop in which the compiler shall know that they have no gaps."""
+
+    normal: wp.array(dtype=wp.vec3f)
+    offset: wp.array(dtype=wp.float32)
 
 
 flat_hulls = make_flat(Hulls)
+flat_planes = make_flat(Planes)
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,15 @@ class Topology:
     normals: np.ndarray
     offsets: np.ndarray
     loops: list[np.ndarray]
-    edges: np.ndarray
+    sides: list[np.ndarray]
+    """The faces behind the sides of each face, in growing order."""
+    ball: np.ndarray
+    """Centre and radius of a ball in the hull."""
+
+    def stretches(self) -> list[np.ndarray]:
+        """How much longer than their mean two unit normals are, for the sides of each face, rounded up."""
+        means = [0.5 * (n + self.normals[side]) for n, side in zip(self.normals, self.sides, strict=True)]
+        return [1.0001 / np.maximum(np.linalg.norm(mean, axis=1), 1e-6) for mean in means]
 
 
 def topology(points: np.ndarray) -> Topology | None:
@@ -66,8 +88,12 @@ def topology(points: np.ndarray) -> Topology | None:
     loops = [_around(points[c], n) for c, n in zip(corners, normals, strict=True)]
     if count > FACES or max(map(len, loops)) > FACE_CORNERS:
         return None
-    sides = [(face[t], face[u]) for t, row in enumerate(hull.neighbors) for u in row if face[t] < face[u]]
-    return Topology(normals, (points @ normals.T).max(axis=0), loops, np.unique(np.array(sides), axis=0))
+    sides: list[set[int]] = [set() for _ in range(count)]
+    for t, row in enumerate(hull.neighbors):
+        sides[face[t]].update(int(face[u]) for u in row if face[u] != face[t])
+    offsets, middle = (points @ normals.T).max(axis=0), points[hull.vertices].mean(axis=0)
+    ball = np.append(middle, (1.0 - 1e-4) * (offsets - normals @ middle).min())
+    return Topology(normals, offsets, loops, [np.array(sorted(side)) for side in sides], ball)
 
 
 def _merge(hull: Any) -> np.ndarray:
@@ -94,7 +120,10 @@ def _around(corners: np.ndarray, normal: np.ndarray) -> np.ndarray:
 
 
 def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
-    """The `Hulls` of convex meshes that meet a box in one of ``pairs``, shape [pair_count, 2]."""
+    """The `Hulls` of convex meshes that meet a box in one of ``pairs``, shape [pair_count, 2].
+
+    Their `Supports` are those of all convex meshes in ``pairs``.
+    """
     with_box = (model.shape_type.numpy()[pairs] == int(newton.GeoType.BOX)).any(axis=1)
     shapes = pairs[with_box].ravel()
     kinds, sources = model.shape_type.numpy(), model.shape_source_ptr.numpy()
@@ -111,21 +140,26 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
             if part is not None:
                 parts.append((key, part))
         of_shape[shape] = known[key]
+    stretches = [side for _, part in parts for side in part.stretches()]
     table: Any = Hulls()
     arrays: dict[str, tuple[Any, Any]] = {
         "of_shape": (of_shape, wp.int32),
         "source": (np.array([key[0] for key, _ in parts], dtype=np.uint64), wp.uint64),
         "scale": (np.array([key[1:] for key, _ in parts]).reshape(-1, 3), wp.vec3f),
+        "ball": (_joined([part.ball[None] for _, part in parts], 4), wp.vec4f),
         "face_start": (_starts([len(part.offsets) for _, part in parts]), wp.int32),
-        "edge_start": (_starts([len(part.edges) for _, part in parts]), wp.int32),
         "normal": (_joined([part.normals for _, part in parts], 3), wp.vec3f),
         "offset": (_joined([part.offsets[:, None] for _, part in parts], 1)[:, 0], wp.float32),
         "loop_start": (_starts([len(loop) for _, part in parts for loop in part.loops]), wp.int32),
         "loop": (_joined([loop for _, part in parts for loop in part.loops], 3), wp.vec3f),
-        "edge": (_joined([part.edges for _, part in parts], 2), wp.vec2i),
+        "stretch": (np.array([side.max() for side in stretches]), wp.float32),
+        "side_start": (_starts([len(side) for side in stretches]), wp.int32),
+        "side": (_flat([side for _, part in parts for side in part.sides]), wp.int32),
+        "side_stretch": (_flat(stretches), wp.float32),
     }
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))
+    table.supports = make_supports(model, pairs.ravel())
     return table
 
 
@@ -135,3 +169,7 @@ def _starts(counts: list[int]) -> np.ndarray:
 
 def _joined(parts: list[np.ndarray], width: int) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros((0, width))
+
+
+def _flat(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0)

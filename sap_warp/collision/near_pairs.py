@@ -10,8 +10,8 @@ from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_
 from .box_hull import hull_corners
 from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
 from .ground import BOX, CONVEX_MESH, GroundPairs, find_contacts
-from .hull_ground import vertices_of
 from .hull_tables import ROOM, Hulls, flat_hulls
+from .hulls_apart import are_apart
 from .normals import LAST_ROWS
 from .overflow import Selection
 from .rows import ContactRows, clear_overrides, copy_rows, flat_rows, next_generation
@@ -151,12 +151,11 @@ def meet_hull(
     hull = find_hull(h, s, m.shape1)
     if hull < 0:
         return False
-    vertices = vertices_of(s.source[m.shape1])
     lower = s.local_lower[m.shape1]
     upper = s.local_upper[m.shape1]
     corners = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
     scratch = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
-    count = hull_corners(pair, h, hull, vertices, lower, upper, reach, corners, scratch)
+    count = hull_corners(pair, h, hull, m.shape1, lower, upper, reach, corners, scratch)
     if count > 0:
         near = MERGED * wp.min(wp.min(pair.a), 0.5 * wp.min(upper - lower))
         kept = merge_corners(corners, count, near, reach)
@@ -166,14 +165,19 @@ def meet_hull(
 
 @wp.func
 def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
-    """All contacts of two boxes, or of a box and a hull; False if a pair needs another way."""
+    """All contacts of two boxes, or of a box and a hull; False if a pair needs another way.
+
+    Hulls that are seen to be far from other shapes need none.
+    """
     kind0 = s.kind[m.shape0]
     kind1 = s.kind[m.shape1]
-    if (kind0 != BOX and kind0 != CONVEX_MESH) or (kind1 != BOX and kind1 != CONVEX_MESH):
+    if kind1 != CONVEX_MESH and (kind0 != BOX or kind1 != BOX):
         return False
     m.margin0 = s.margin[m.shape0]
     m.margin1 = s.margin[m.shape1]
     reach = m.margin0 + m.margin1 + s.gap[m.shape0] + s.gap[m.shape1]
+    if kind0 != BOX and kind0 != CONVEX_MESH:
+        return are_apart(s, h.supports, m.shape0, m.shape1, reach)
     pair = BoxPair()
     place_boxes(s, m, pair)
     if kind1 == BOX:
@@ -182,7 +186,7 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
         return True
     if kind0 == BOX:
         return meet_hull(rows, s, h, m, pair, reach)
-    return False
+    return are_apart(s, h.supports, m.shape0, m.shape1, reach)
 
 
 @wp.func
@@ -289,5 +293,5 @@ def meet_pairs(
 
 def has_own_pairs(model: newton.Model, pairs: np.ndarray) -> bool:
     """Whether `meet_pairs` knows some of ``pairs``, shape [pair_count, 2]."""
-    known = np.isin(model.shape_type.numpy()[pairs], [int(BOX), int(CONVEX_MESH)])
-    return bool(known.all(axis=1).any())
+    kinds = model.shape_type.numpy()[pairs]
+    return bool((kinds == int(CONVEX_MESH)).any() or (kinds == int(BOX)).all(axis=1).any())

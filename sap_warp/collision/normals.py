@@ -15,6 +15,7 @@ import newton
 import warp as wp
 
 from ..kernels.structs import make_flat
+from ..kernels.types import Poses
 from .counts import PassCounts, note_pass
 from .rows import ContactRows, flat_rows, take_out_row
 
@@ -36,7 +37,7 @@ flat_poses = make_flat(ShapePoses)
 
 
 @wp.func
-def in_body_frame(vector: wp.vec3, body: int, body_q: wp.array[wp.transform]) -> wp.vec3:
+def in_body_frame(vector: wp.vec3, body: int, body_q: Poses) -> wp.vec3:
     """A world vector in the frame of a body; -1 is the world."""
     if body < 0:
         return vector
@@ -45,7 +46,7 @@ def in_body_frame(vector: wp.vec3, body: int, body_q: wp.array[wp.transform]) ->
 
 @wp.func
 def direct_row(
-    s: wp.ref[ShapePoses], body_q: wp.array[wp.transform], rows: wp.ref[ContactRows], i: int, shape0: int, shape1: int
+    s: wp.ref[ShapePoses], body_q: Poses, rows: wp.ref[ContactRows], i: int, shape0: int, shape1: int
 ) -> None:
     """Give a contact without a direction the plane's normal, or take it out."""
     n = wp.vec3()
@@ -62,12 +63,7 @@ def direct_row(
 
 @wp.func
 def repair_rows(
-    shapes: wp.array[ShapePoses],
-    body_q: wp.array[wp.transform],
-    capacity: int,
-    first: int,
-    stride: int,
-    rows_in: wp.array[ContactRows],
+    shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, first: int, stride: int, rows_in: wp.array[ContactRows]
 ) -> None:
     """Repair rows ``first``, ``first + stride``, ... of a buffer of ``capacity`` rows; take out unwritten ones."""
     s = shapes[0]
@@ -93,7 +89,7 @@ def repair_rows(
 @wp.kernel(enable_backward=False)
 def repair_all(
     shapes: wp.array[ShapePoses],
-    body_q: wp.array[wp.transform],
+    body_q: Poses,
     capacity: int,
     threads: int,
     is_last: int,

@@ -28,6 +28,7 @@ from ..kernels.contact_gap import contact_gap
 from ..kernels.deepest import depth_key
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.structs import StructArgument
+from ..kernels.types import Ints, Poses
 from .counts import PassCounts, note_pass
 from .rows import ContactRows, RowArguments, close_rows, copy_row, copy_rows, optional_fields, take_out_row
 
@@ -81,7 +82,7 @@ def bin_of(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> int:
 
 
 @wp.func
-def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: wp.array[wp.transformf], i: int) -> float:
+def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int) -> float:
     """phi0 of a contact [m]. Origins are subtracted first: worlds may lie far from the origin."""
     arm = source.point1[i]
     origin = wp.vec3f()
@@ -106,20 +107,38 @@ def stays(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> bool:
     return s.key[i] < s.limit[bin]
 
 
+def _over_rows(visit: Any) -> Any:
+    """``walk(s, source, body_q, thread, threads)``: if rows overflow, visit a thread's share of those with a bin."""
+
+    @wp.func
+    def walk(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, thread: int, threads: int) -> None:
+        if overflows(s, source):
+            rows = wp.min(source.counters[0], s.found_max)
+            i = int(thread)
+            while i < rows:
+                bin = bin_of(s, source, i)
+                if bin >= 0:
+                    visit(s, source, body_q, i, bin)
+                i += threads
+
+    return walk
+
+
 @wp.func
-def count_by_bin(
-    s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: wp.array[wp.transformf], thread: int, threads: int
-) -> None:
+def count_row(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int, bin: int) -> None:
     """Stage 1: contacts of each bin, and the key of each contact."""
-    if overflows(s, source):
-        rows = wp.min(source.counters[0], s.found_max)
-        i = int(thread)
-        while i < rows:
-            bin = bin_of(s, source, i)
-            if bin >= 0:
-                wp.atomic_add(s.found, bin, 1)
-                s.key[i] = depth_key(separation(s, source, body_q, i), i)
-            i += threads
+    wp.atomic_add(s.found, bin, 1)
+    s.key[i] = depth_key(separation(s, source, body_q, i), i)
+
+
+@wp.func
+def list_row(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int, bin: int) -> None:
+    """Stage 3: the rows of every bin that must select, in any order."""
+    if s.listed[bin] > 0:
+        s.list[s.start[bin] + wp.atomic_add(s.filled, bin, 1)] = i
+
+
+count_by_bin, list_crowded = _over_rows(count_row), _over_rows(list_row)
 
 
 @wp.func
@@ -146,7 +165,7 @@ def bins_above(s: wp.ref[Selection], level: int, end: int) -> int:
 
 
 @wp.func
-def share_rows(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: wp.array[wp.int32]) -> None:
+def share_rows(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: Ints) -> None:
     """Stage 2, one block: places of each bin, and where the lists of those begin that must select."""
     if overflows(s, source):
         bins = s.found.shape[0]
@@ -193,20 +212,6 @@ def share_rows(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: w
             s.found[bin] = 0
             bin += wp.block_dim()
         barrier()
-
-
-@wp.func
-def list_crowded(s: wp.ref[Selection], source: wp.ref[ContactRows], thread: int, threads: int) -> None:
-    """Stage 3: the rows of every bin that must select, in any order."""
-    if overflows(s, source):
-        rows = wp.min(source.counters[0], s.found_max)
-        i = int(thread)
-        while i < rows:
-            bin = bin_of(s, source, i)
-            if bin >= 0:
-                if s.listed[bin] > 0:
-                    s.list[s.start[bin] + wp.atomic_add(s.filled, bin, 1)] = i
-            i += threads
 
 
 @wp.func
@@ -298,10 +303,10 @@ def write_selected(
 def join_rows(
     s: wp.ref[Selection],
     own: int,
-    body_q: wp.array[wp.transformf],
+    body_q: Poses,
     source: wp.array[ContactRows],
     target: wp.array[ContactRows],
-    dropped_out: wp.array[wp.int32],
+    dropped_out: Ints,
 ) -> None:
     """Bring the rows of a pass together in the caller's buffer, or those that stay; all stages, for a single thread.
 
@@ -319,7 +324,7 @@ def join_rows(
             copy_rows(target, source, 0, own, 1)
         count_by_bin(s, source[0], body_q, 0, 1)
         share_rows(s, source[0], dropped_out)
-        list_crowded(s, source[0], 0, 1)
+        list_crowded(s, source[0], body_q, 0, 1)
         find_limits(s)
         count_chunk(s, source[0], 0, 1)
         found = write_selected(s, source[0], 0, 1, 1, target[0])
@@ -330,18 +335,14 @@ def join_rows(
 
 @wp.kernel(enable_backward=False)
 def stage_select(
-    selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    body_q: wp.array[wp.transformf],
-    chunks: int,
-    dropped_out: wp.array[wp.int32],
+    selection: wp.array[Selection], source: wp.array[ContactRows], body_q: Poses, chunks: int, dropped_out: Ints
 ) -> None:
     """Stages 1 to 5, by one block."""
     if overflows(selection[0], source[0]):
         count_by_bin(selection[0], source[0], body_q, lane(), wp.block_dim())
         barrier()
         share_rows(selection[0], source[0], dropped_out)
-        list_crowded(selection[0], source[0], lane(), wp.block_dim())
+        list_crowded(selection[0], source[0], body_q, lane(), wp.block_dim())
         barrier()
         find_limits(selection[0])
         barrier()

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from ..faq import see
 from ..scene_files import printable, scene_description, shipped_scenes
-from .quiet import without_driver_warning
+from ..warp_output import without_driver_warning
 
 COMPILING = "Preparing kernels: compiled on the first run (some 15 s on two cores), then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130

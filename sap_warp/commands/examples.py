@@ -11,7 +11,10 @@ Example = tuple[str, str]
 EXAMPLES: dict[str, Sequence[Example]] = {
     "run": (
         ("sap-warp run", "64 humanoids fall over"),
-        ("sap-warp run franka_pick_cube --num-worlds 1 --duration 6 --record pick.gif", "film a Panda that picks"),
+        (
+            "sap-warp run franka_pick_cube --num-worlds 1 --duration 6 --record pick.gif --record-fps 10",
+            "film a Panda that picks; half a minute for 60 pictures on one core",
+        ),
         ("sap-warp run --robot go2 --num-worlds 16", "a robot by name, on the ground in its home pose"),
         ("sap-warp run my_robot.urdf --picture", "a robot's file, and a picture of how it ends"),
     ),
@@ -24,8 +27,22 @@ EXAMPLES: dict[str, Sequence[Example]] = {
         ("sap-warp plot humanoid --list", "what can be plotted"),
     ),
     "sweep": (
-        ("sap-warp sweep free_cube --vary materials.ground.mu=0.1:1.0:10 --duration 1", "ten frictions of the ground"),
-        ("sap-warp sweep free_cube --vary dt=0.002,0.005 --seeds 20 --output sweep --resume", "go on where it ended"),
+        (
+            "sap-warp sweep cube --vary materials.ground.mu=0.1:1.0:10 --seeds 4 --duration 1 -o runs/mu",
+            "ten frictions of the ground, each from four random starts",
+        ),
+        (
+            "sap-warp sweep cube --vary materials.ground.mu=0.1:1.0 --vary dt=0.001:0.01:log --samples 200 -o runs/lhs",
+            "two hundred samples of two ranges",
+        ),
+        (
+            'sap-warp sweep cube --vary body_mass:cube=1:20:8 --until "kinetic_energy < 0.001 and contacts >= 4" '
+            "-o runs/rest",
+            "each run ends when the cube has come to rest",
+        ),
+        ("sap-warp sweep --resume -o runs/mu", "go on where it was interrupted"),
+        ("sap-warp sweep --plot slip.png --y slip --x materials.ground.mu -o runs/mu", "draw it"),
+        ("sap-warp sweep --point 17 -o runs/mu", "one point again, alone"),
     ),
     "bench": (
         ("sap-warp bench --scene humanoid --num-worlds 256", "world-steps per second"),

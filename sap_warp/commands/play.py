@@ -19,8 +19,6 @@ from .common import (
 )
 from .train import RUNS, task_listing
 
-VIDEO_WORLDS = 1
-
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""

@@ -42,14 +42,6 @@ parameters (PATH=VALUES):
   solver.contact_sigma=1e-4,1e-3     an option of the solver; dt for the time step
   bodies.cube.shapes[0].hx=0.05:0.2  any value of the scene; without a count it is for --samples
 
-examples:
-  sap-warp sweep cube --vary materials.ground.mu=0.1:1.0:10 --seeds 4 --seconds 1 -o runs/mu
-  sap-warp sweep cube --vary materials.ground.mu=0.1:1.0 --vary dt=0.001:0.01:log --samples 200 -o runs/lhs
-  sap-warp sweep cube --vary body_mass:cube=1:20:8 --until "kinetic_energy < 0.001 and contacts >= 4" -o runs/rest
-  sap-warp sweep --resume -o runs/mu --engine ray --address auto
-  sap-warp sweep --plot slip.png --y slip --x materials.ground.mu -o runs/mu
-  sap-warp sweep --point 17 -o runs/mu
-
 exit code: 0 if every point has been run, 1 if some failed, 2 if the request cannot be met, 130 after Ctrl-C"""
 
 

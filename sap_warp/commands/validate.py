@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import CommandError
+from .common import CommandError, find_device
 
 if TYPE_CHECKING:
     from ..validation import Case, Outcome
@@ -70,9 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _choose(only: list[str] | None) -> list[Case]:
-    import warp as wp
-
-    wp.config.log_level = wp.LOG_ERROR
+    find_device(None)
     from ..validation import load_cases
 
     cases = load_cases()

@@ -8,6 +8,7 @@ has found.
 import functools
 import inspect
 import linecache
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,35 +50,65 @@ def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
         call: Statement that calls a function of the headers, with the same names; it may return an integer.
         otherwise: Statement for builds that have no headers; it never runs.
     """
-    plain = function.func
-    name = f"{plain.__qualname__}_native"
-    # Warp reads the source of what it compiles, and sees by the decorator that there is a result.
-    lines = ["@wp.func_native(snippet)\n", f"def stub({', '.join(inspect.signature(plain).parameters)}): ...\n"]
-    file = f"<parameters of {name}>"
+    snippet = f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n"
+    # Warp sees by the decorator that there is a result
+    stub = _written(function.func, "native", "@wp.func_native(snippet)\ndef {name}({names}): ...\n", snippet="")
+    return wp.func_native(snippet)(stub)
+
+
+def with_native(call: str, otherwise: str = "") -> Callable[[Any], Any]:
+    """Decorate a Warp function: its `native_twin` takes its place where `is_native` holds."""
+
+    def decorate(function: Any) -> Any:
+        twin = native_twin(function, call, otherwise)
+        if otherwise:
+            text = "    if is_native():\n        return twin({names})\n    return lanes({names})\n"
+        else:
+            text = "    if is_native():\n        twin({names})\n    else:\n        lanes({names})\n"
+        either = "def {name}({names}):\n" + text
+        return wp.func(_written(function.func, "either", either, twin=twin, lanes=function, is_native=is_native))
+
+    return decorate
+
+
+def _written(plain: Any, kind: str, text: str, **known: Any) -> Any:
+    """A function made from ``text``, with the parameters of ``plain``. Warp reads the source of what it compiles."""
+    name = f"{plain.__qualname__}_{kind}"
+    names = ", ".join(inspect.signature(plain).parameters)
+    lines = text.format(name="stub", names=names).splitlines(keepends=True)
+    file = f"<{name}>"
     linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
-    namespace: dict[str, Any] = {"wp": SimpleNamespace(func_native=lambda _: lambda f: f), "snippet": ""}
+    namespace: dict[str, Any] = {"wp": SimpleNamespace(func_native=lambda _: lambda f: f), **known}
     exec(compile("".join(lines), file, "exec"), namespace)
     stub = namespace["stub"]
     stub.__qualname__, stub.__module__, stub.__annotations__ = name, plain.__module__, plain.__annotations__
-    return wp.func_native(f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n")(stub)
+    return stub
 
 
 # Lanes whose values a block sum adds by shuffles: a warp on CUDA, if the block consists of whole ones.
 _SHUFFLES = "#if defined(__CUDA_ARCH__) && WP_TILE_BLOCK_DIM % 32 == 0\n"
 
 
-SWAP_DOUBLE = """
-    const auto swap_double = [](unsigned, double value, int k) {
+def shuffle_double(name: str, parameters: str, mode: str) -> str:
+    """A lambda of that name for a double of another lane: the intrinsic takes it apart by four instructions.
+
+    ``mode`` is that of PTX's shfl.sync; ``parameters`` have ``double value, int k``.
+    """
+    return f"""
+    const auto {name} = []({parameters}) {{
         double other;
         asm volatile(
-            "{ .reg .b32 low, high; mov.b64 {low, high}, %1; shfl.sync.bfly.b32 low, low, %2, 31, -1;"
-            " shfl.sync.bfly.b32 high, high, %2, 31, -1; mov.b64 %0, {low, high}; }"
+            "{{ .reg .b32 low, high; mov.b64 {{low, high}}, %1; shfl.sync.{mode}.b32 low, low, %2, 31, -1;"
+            " shfl.sync.{mode}.b32 high, high, %2, 31, -1; mov.b64 %0, {{low, high}}; }}"
             : "=d"(other) : "d"(value), "r"(k));
         return other;
-    };
-    (void)swap_double;
+    }};
+    (void){name};
 """
-"""``swap_double(mask, value, k)``: __shfl_xor_sync, which takes a double apart by four instructions."""
+
+
+SWAP_DOUBLE = shuffle_double("swap_double", "unsigned, double value, int k", "bfly")
+"""``swap_double(mask, value, k)``: __shfl_xor_sync."""
 
 
 # The sum of three numbers by 6 additions instead of 15: half of the lanes goes on with one part of them, then
@@ -130,7 +161,7 @@ def make_block_sum(dtype):
     warp_sum = _make_warp_sum(dtype)
 
     @wp.func
-    def block_sum(value: dtype, scratch: wp.array(dtype=dtype), world: int):
+    def block_sum(value: dtype, scratch: wp.array[dtype], world: int):
         lanes = wp.block_dim()
         if lanes == 1:
             return value
@@ -164,7 +195,7 @@ def make_scalar_sum(types: Types):
     warp_sum, block_sum = _make_warp_sum(scalar), make_block_sum(vec3)
 
     @wp.func
-    def scalar_sum(value: scalar, scratch: wp.array(dtype=vec3), world: int):
+    def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
         lanes = wp.block_dim()
         if lanes == 1:
             return value

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from .lanes import barrier, is_native, lane, native_twin
+from .lanes import barrier, is_native, lane, native_twin, with_native
 from .types import Types
 from .warps import LARGEST_PIVOT, fits_a_warp, make_warp_multiply, make_warp_solve
 
@@ -40,7 +40,7 @@ def make_cholesky(types: Types):
     scalar = types.scalar
 
     @wp.func
-    def dot(matrix: wp.array(dtype=scalar), i: int, j: int, first: int, end: int) -> scalar:
+    def dot(matrix: wp.array[scalar], i: int, j: int, first: int, end: int) -> scalar:
         """Product of two rows between two columns; i and j are the addresses of their column 0."""
         s = scalar(0.0)
         k = int(first)
@@ -50,7 +50,7 @@ def make_cholesky(types: Types):
         return s
 
     @wp.func
-    def dot_x(matrix: wp.array(dtype=scalar), i: int, x: wp.array(dtype=scalar), first: int, end: int) -> scalar:
+    def dot_x(matrix: wp.array[scalar], i: int, x: wp.array[scalar], first: int, end: int) -> scalar:
         """Product of a row and x between two columns."""
         s = scalar(0.0)
         k = int(first)
@@ -64,7 +64,7 @@ def make_cholesky(types: Types):
         return not (pivot > scalar(0.0)) or pivot > scalar(wp.static(LARGEST_PIVOT[types.name]))
 
     @wp.func
-    def invert_diagonal(matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int):
+    def invert_diagonal(matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, end: int):
         j = int(start + lane())
         while j < end:
             address = rows.entry[j] + j - rows.first[j]
@@ -74,7 +74,7 @@ def make_cholesky(types: Types):
 
     @wp.func
     def scale_by_diagonal(
-        matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int, x: wp.array(dtype=scalar)
+        matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, end: int, x: wp.array[scalar]
     ):
         j = int(start + lane())
         while j < end:
@@ -84,7 +84,7 @@ def make_cholesky(types: Types):
 
     @wp.func
     def solve_tree(
-        matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int, x: wp.array(dtype=scalar)
+        matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, end: int, x: wp.array[scalar]
     ) -> int:
         """Columns with as many rows above them belong to different branches and go together, x as another row.
 
@@ -155,7 +155,7 @@ def make_cholesky(types: Types):
 
     @wp.func
     def solve_coupled(
-        matrix: wp.array(dtype=scalar), rows: wp.ref[RowPattern], start: int, end: int, x: wp.array(dtype=scalar)
+        matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, end: int, x: wp.array[scalar]
     ) -> int:
         """Column by column: the rows of a column are independent, and x goes along as another one.
 
@@ -208,12 +208,7 @@ def make_cholesky(types: Types):
 
     @wp.func
     def solve(
-        matrix: wp.array(dtype=scalar),
-        rows: wp.ref[RowPattern],
-        start: int,
-        count: int,
-        coupled: int,
-        x: wp.array(dtype=scalar),
+        matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, count: int, coupled: int, x: wp.array[scalar]
     ) -> int:
         if is_native():
             return solve_native(matrix, rows, start, count, coupled, x)
@@ -230,18 +225,11 @@ def make_cholesky(types: Types):
 @functools.cache
 def make_solve(types: Types):
     """``solve(...)``: as that of `make_cholesky`, for those who do not ask for the factor."""
-    scalar = types.scalar
+    Numbers = wp.array[types.scalar]
     factor_and_solve, solve_in_warp = make_cholesky(types), make_warp_solve(types)
 
     @wp.func
-    def solve(
-        matrix: wp.array(dtype=scalar),
-        rows: wp.ref[RowPattern],
-        start: int,
-        count: int,
-        coupled: int,
-        x: wp.array(dtype=scalar),
-    ) -> int:
+    def solve(matrix: Numbers, rows: wp.ref[RowPattern], start: int, count: int, coupled: int, x: Numbers) -> int:
         if fits_a_warp(count):
             return solve_in_warp(matrix, rows.first, rows.entry, start, count, x)
         return factor_and_solve(matrix, rows, start, count, coupled, x)
@@ -255,21 +243,12 @@ def make_multiply(types: Types, vector_types: Types):
 
     Lane i, with the block size as stride, may go on with entries start + i of x and y; others wait before they do.
     """
-    scalar, number = types.scalar, vector_types.scalar
+    number, Matrix, Vector = vector_types.scalar, wp.array[types.scalar], wp.array[vector_types.scalar]
     multiply_in_warp = make_warp_multiply(types, vector_types)
 
+    @with_native("sap::multiply(matrix.data, rows.first.data, rows.entry.data, start, count, x.data, y.data);")
     @wp.func
-    def multiply(
-        matrix: wp.array(dtype=scalar),
-        rows: wp.ref[RowPattern],
-        start: int,
-        count: int,
-        x: wp.array(dtype=number),
-        y: wp.array(dtype=number),
-    ):
-        if is_native():
-            multiply_native(matrix, rows, start, count, x, y)
-            return
+    def multiply(matrix: Matrix, rows: wp.ref[RowPattern], start: int, count: int, x: Vector, y: Vector):
         if fits_a_warp(count):
             multiply_in_warp(matrix, rows.first, rows.entry, start, count, x, y)
             return
@@ -293,8 +272,6 @@ def make_multiply(types: Types, vector_types: Types):
             j += wp.block_dim()
         barrier()
 
-    arguments = "matrix.data, rows.first.data, rows.entry.data, start, count, x.data, y.data"
-    multiply_native = native_twin(multiply, f"sap::multiply({arguments});")
     return multiply
 
 
@@ -311,28 +288,30 @@ def make_add_rows(types: Types, column_types: Types):
     scalar, vec3, column = types.scalar, types.vec3, column_types.vec3
 
     @wp.func
-    def store_force(forces: wp.array(dtype=scalar), start: int, count: int, e: int, Fw: vec3, Fv: vec3):
+    def store_force(forces: wp.array[scalar], start: int, count: int, e: int, Fw: vec3, Fv: vec3):
         i = 5 * start + e
         for k in range(3):
             forces[i + k * count] = Fw[k]
             forces[i + (k + 3) * count] = Fv[k]
 
+    arguments = "(target.data, wide.first.data, wide.entry.data, base.data, rows.first.data, rows.entry.data, start, "
+    arguments += "count, Sw.data, Sv.data, forces.data);"
+    call = f"if (add_base) sap::add_rows<true>{arguments} else sap::add_rows<false>{arguments}"
+
+    @with_native(call)
     @wp.func
     def add_rows(
-        target: wp.array(dtype=scalar),
+        target: wp.array[scalar],
         wide: wp.ref[RowPattern],
-        base: wp.array(dtype=column_types.scalar),
+        base: wp.array[column_types.scalar],
         rows: wp.ref[RowPattern],
         start: int,
         count: int,
-        Sw: wp.array(dtype=column),
-        Sv: wp.array(dtype=column),
-        forces: wp.array(dtype=scalar),
+        Sw: wp.array[column],
+        Sv: wp.array[column],
+        forces: wp.array[scalar],
         add_base: int,
     ):
-        if is_native():
-            add_rows_native(target, wide, base, rows, start, count, Sw, Sv, forces, add_base)
-            return
         end = start + count
         i = int(start + lane())
         while i < end:
@@ -353,8 +332,4 @@ def make_add_rows(types: Types, column_types: Types):
             i += wp.block_dim()
         barrier()
 
-    arguments = "(target.data, wide.first.data, wide.entry.data, base.data, rows.first.data, rows.entry.data, start, "
-    arguments += "count, Sw.data, Sv.data, forces.data);"
-    call = f"if (add_base) sap::add_rows<true>{arguments} else sap::add_rows<false>{arguments}"
-    add_rows_native = native_twin(add_rows, call)
     return SimpleNamespace(store_force=store_force, add_rows=add_rows)

@@ -28,11 +28,11 @@ def make_spatial(types: Types) -> SimpleNamespace:
         return wp.normalize(to_quat(q))
 
     @wp.func
-    def load_vec3(a: wp.array(dtype=Any), i: int) -> vec3:
+    def load_vec3(a: wp.array[Any], i: int) -> vec3:
         return vec3(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]))
 
     @wp.func
-    def load_quat(a: wp.array(dtype=Any), i: int) -> quat:
+    def load_quat(a: wp.array[Any], i: int) -> quat:
         return wp.normalize(quat(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]), scalar(a[i + 3])))
 
     @wp.func

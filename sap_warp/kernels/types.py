@@ -1,9 +1,9 @@
-"""Names of the two floating-point precisions and the Warp types that belong to them."""
+"""Names of the two floating-point precisions, the Warp types that belong to them, and names of common arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import warp as wp
 
@@ -43,3 +43,13 @@ class Types:
 FP32 = Types("fp32", wp.float32, wp.vec2f, wp.vec3f, wp.mat33f, wp.quatf, wp.transformf, wp.spatial_vectorf)
 FP64 = Types("fp64", wp.float64, wp.vec2d, wp.vec3d, wp.mat33d, wp.quatd, wp.transformd, wp.spatial_vectord)
 TYPES = {"fp32": FP32, "fp64": FP64}
+
+# Parameters of kernels and device functions.
+Bools: TypeAlias = wp.array[wp.bool]
+Ints: TypeAlias = wp.array[wp.int32]
+IntTable: TypeAlias = wp.array2d[wp.int32]
+Longs: TypeAlias = wp.array[wp.int64]
+Floats: TypeAlias = wp.array[wp.float32]
+Doubles: TypeAlias = wp.array[wp.float64]
+Vectors: TypeAlias = wp.array[wp.vec3f]
+Poses: TypeAlias = wp.array[wp.transformf]

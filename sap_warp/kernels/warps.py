@@ -11,8 +11,8 @@ from typing import Any
 
 import warp as wp
 
-from .lanes import ONE_WARP, SWAP_DOUBLE
-from .types import Types
+from .lanes import ONE_WARP, SWAP_DOUBLE, shuffle_double
+from .types import Ints, Types
 
 LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
 """A larger pivot is as good as infinite."""
@@ -62,17 +62,9 @@ _TELL = """
         asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=f"(told) : "f"(value), "r"(k));
         return told;
     };
-    const auto tell_double = [](double value, int k) {
-        double told;
-        asm volatile(
-            "{ .reg .b32 low, high; mov.b64 {low, high}, %1; shfl.sync.idx.b32 low, low, %2, 31, -1;"
-            " shfl.sync.idx.b32 high, high, %2, 31, -1; mov.b64 %0, {low, high}; }"
-            : "=d"(told) : "d"(value), "r"(k));
-        return told;
-    };
     const auto tell_int = [](int value, int k) { return __shfl_sync(0xffffffffu, value, k); };
-    (void)tell_float, (void)tell_double, (void)tell_int;
-"""
+    (void)tell_float, (void)tell_int;
+""" + shuffle_double("tell_double", "double value, int k", "idx")
 _TOLD = {wp.float32: "tell_float", wp.float64: "tell_double", int: "tell_int"}
 
 
@@ -213,29 +205,15 @@ def make_warp_solve(types: Types) -> Any:
 
     Every lane reads and writes its own entry of x; of the matrix nothing is written.
     """
-    scalar = types.scalar
+    Numbers = wp.array[types.scalar]
     names = {"MATRIX": types.c_name, "LARGEST": LARGEST_PIVOT[types.name], "CHUNK": CHUNK}
 
     @wp.func_native(_snippet(_READ_ROW + _SOLVE, "return 0;", **names))
-    def solve_native(
-        matrix: wp.array(dtype=scalar),
-        first: wp.array(dtype=wp.int32),
-        entry: wp.array(dtype=wp.int32),
-        start: int,
-        count: int,
-        x: wp.array(dtype=scalar),
-    ) -> int: ...
+    def solve_native(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int: ...
 
     # Not inlined: several places call it.
     @wp.func(inline=False)
-    def solve(
-        matrix: wp.array(dtype=scalar),
-        first: wp.array(dtype=wp.int32),
-        entry: wp.array(dtype=wp.int32),
-        start: int,
-        count: int,
-        x: wp.array(dtype=scalar),
-    ) -> int:
+    def solve(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int:
         return solve_native(matrix, first, entry, start, count, x)
 
     return solve
@@ -244,30 +222,14 @@ def make_warp_solve(types: Types) -> Any:
 @functools.cache
 def make_warp_multiply(types: Types, vector_types: Types) -> Any:
     """``multiply(matrix, first, entry, start, count, x, y)``: y = A x, each lane with its own entries of x and y."""
-    scalar, number = types.scalar, vector_types.scalar
+    Matrix, Vector = wp.array[types.scalar], wp.array[vector_types.scalar]
     names = {"MATRIX": types.c_name, "VECTOR": vector_types.c_name}
 
     @wp.func_native(_snippet(_READ_ROW + _MULTIPLY, "", **names))
-    def multiply_native(
-        matrix: wp.array(dtype=scalar),
-        first: wp.array(dtype=wp.int32),
-        entry: wp.array(dtype=wp.int32),
-        start: int,
-        count: int,
-        x: wp.array(dtype=number),
-        y: wp.array(dtype=number),
-    ): ...
+    def multiply_native(matrix: Matrix, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector): ...
 
     @wp.func(inline=False)
-    def multiply(
-        matrix: wp.array(dtype=scalar),
-        first: wp.array(dtype=wp.int32),
-        entry: wp.array(dtype=wp.int32),
-        start: int,
-        count: int,
-        x: wp.array(dtype=number),
-        y: wp.array(dtype=number),
-    ):
+    def multiply(matrix: Matrix, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector):
         multiply_native(matrix, first, entry, start, count, x, y)
 
     return multiply
@@ -280,16 +242,16 @@ def make_warp_add_rows(types: Types, column_types: Types) -> SimpleNamespace:
 
     @wp.func_native(_snippet(_ADD_ROWS, "", MATRIX=types.c_name))
     def add_rows(
-        target: wp.array(dtype=scalar),
-        wide_first: wp.array(dtype=wp.int32),
-        wide_entry: wp.array(dtype=wp.int32),
-        base: wp.array(dtype=column_types.scalar),
-        rows_first: wp.array(dtype=wp.int32),
-        rows_entry: wp.array(dtype=wp.int32),
+        target: wp.array[scalar],
+        wide_first: Ints,
+        wide_entry: Ints,
+        base: wp.array[column_types.scalar],
+        rows_first: Ints,
+        rows_entry: Ints,
         start: int,
         count: int,
-        Sw: wp.array(dtype=column),
-        Sv: wp.array(dtype=column),
+        Sw: wp.array[column],
+        Sv: wp.array[column],
         Fw: vec3,
         Fv: vec3,
     ): ...

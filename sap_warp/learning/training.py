@@ -18,9 +18,6 @@ from ..envs.registration import task_name
 from .progress import Episodes, History
 from .run_folder import CURVES, TABLE, CheckpointError, make_learner, read_checkpoint, write_checkpoint
 
-LEARNER_COLUMNS = ("loss", "kl", "rate", "deviation", "mean_return", "best_return")
-"""Columns of the table that are about the learner, not the task."""
-
 
 @dataclass
 class Plan:

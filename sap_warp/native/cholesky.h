@@ -163,6 +163,14 @@ template <class T> SAP_CALL int factor(T* matrix, const int* first, const int* a
 template <class T> SAP_CALL void solve(const T* matrix, const int* first, const int* address, int start, int count, T* x) {
     typedef Vec<T> V;
     const int end = start + count;
+    // corners of the rows of a panel, n entries behind their beginnings, and entries of x
+    auto take = [&](int i, int n, int w, const T** P, T* y) SAP_INLINE {
+        SAP_UNROLL
+        for (int l = 0; l < w; ++l) {
+            P[l] = matrix + address[i + l] + n;
+            y[l] = x[i + l];
+        }
+    };
     for (int i = start; i < end;) {
         const int f = first[i];
         const int n = i - f;
@@ -170,11 +178,7 @@ template <class T> SAP_CALL void solve(const T* matrix, const int* first, const 
         auto forward = [&](int w) SAP_INLINE {
             const T* P[8];
             T y[8];
-            SAP_UNROLL
-            for (int l = 0; l < w; ++l) {
-                P[l] = matrix + address[i + l] + n;
-                y[l] = x[i + l];
-            }
+            take(i, n, w, P, y);
             if (n >= 8) {
                 V a[8];
                 const V last = tail_of(load(x + i - 8), n & 7);
@@ -218,11 +222,7 @@ template <class T> SAP_CALL void solve(const T* matrix, const int* first, const 
         auto backward = [&](int w) SAP_INLINE {
             const T* P[8];
             T y[8];
-            SAP_UNROLL
-            for (int l = 0; l < w; ++l) {
-                P[l] = matrix + address[i + l] + n;
-                y[l] = x[i + l];
-            }
+            take(i, n, w, P, y);
             SAP_UNROLL
             for (int l = w - 1; l >= 0; --l) {
                 y[l] *= P[l][l];

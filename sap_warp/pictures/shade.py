@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from ..kernels.types import Floats, Ints, Poses
+
 NOTHING = wp.constant(wp.uint32(0xFFFFFFFF))
 """Number of the shape where a ray has hit none."""
 TONES = 4096
@@ -32,7 +34,7 @@ class Light:
 
 
 @wp.func
-def unpack(color: wp.uint32, linear: wp.array[wp.float32]) -> wp.vec3f:
+def unpack(color: wp.uint32, linear: Floats) -> wp.vec3f:
     """Linear colour of packed sRGB bytes; ``linear`` is the value of each byte."""
     r = linear[wp.int32(color & wp.uint32(255))]
     g = linear[wp.int32((color >> wp.uint32(8)) & wp.uint32(255))]
@@ -88,14 +90,14 @@ def floor_color(point: wp.vec3f, base: wp.vec3f, distance: wp.float32, slope: wp
 def shade(
     light: Light,
     rays_in: wp.array4d[wp.vec3f],
-    camera_in: wp.array[wp.transformf],
+    camera_in: Poses,
     lit_in: wp.array3d[wp.vec3f],
     albedo_in: wp.array3d[wp.uint32],
     distance_in: wp.array3d[wp.float32],
     normal_in: wp.array3d[wp.vec3f],
     shape_in: wp.array3d[wp.uint32],
     look_in: wp.array[wp.vec4f],
-    linear_in: wp.array[wp.float32],
+    linear_in: Floats,
     color_out: wp.array3d[wp.vec3f],
 ):
     """Linear colour of what each ray has hit.
@@ -148,7 +150,7 @@ def shade(
 @wp.kernel(enable_backward=False, module="unique")
 def measure(
     shape_in: wp.array3d[wp.uint32],
-    body_of_in: wp.array[wp.int32],
+    body_of_in: Ints,
     depth_in: wp.array3d[wp.float32],
     body_out: wp.array3d[wp.int32],
     depth_out: wp.array3d[wp.float32],

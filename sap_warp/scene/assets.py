@@ -15,6 +15,7 @@ from ..scene_files import printable
 from .bodies import add_body_armature
 from .build import SceneBuild
 from .collapse import collapse_fixed_joints
+from .decomposition import PartOptions
 from .errors import Complaint
 from .filters import drop_filters
 from .hulls import UNLIMITED, replace_meshes
@@ -26,6 +27,7 @@ from .mjcf import (
     apply_switches,
     check_joints,
     count_actuators,
+    drop_numerics,
     list_unsupported,
     read_mjcf,
     split_joints,
@@ -34,7 +36,8 @@ from .mjcf import (
     translate_equalities,
 )
 from .nodes import walk
-from .objects import MjcfAsset, UrdfAsset, UsdAsset
+from .objects import Decomposition, MjcfAsset, UrdfAsset, UsdAsset
+from .parts import collect_decompositions, split_meshes
 from .provenance import record_import
 from .selectors import check_patterns
 from .source_file import Fence, check_mesh, fence_of, resolve_source
@@ -50,6 +53,8 @@ def import_assets(build: SceneBuild) -> None:
             else:
                 source = asset.source.xml
             _import_asset(build, i, asset, source)
+    if not build.problems:
+        _split_meshes(build)
     drop_filters(build.builder, build.freed_pairs, build.freed_shapes)  # no import can follow: see there
     if not build.problems:
         tell_apart(build)
@@ -78,7 +83,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     added = {kind: range(before[kind], getattr(builder, f"{kind}_count")) for kind in before}
     if not added["body"] and not added["shape"]:
         raise Complaint("the file contains no bodies and no shapes")
-    build.imported.append(added)
+    build.imported.append(dict(added))
     override_shapes(builder, added["shape"], fields, fields.get("tau", build.default_tau))
     if not config.collision_filter_parent and asset.enable_self_collisions:
         build.freed_shapes += added["shape"]
@@ -99,10 +104,35 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
 
 
 def _replace_meshes(build: SceneBuild, i: int, asset: Any, first: int) -> None:
-    """Hulls of the colliding meshes, unless the scene wants them as they are; a USD stage says itself what it wants."""
-    if isinstance(asset, UsdAsset) or asset.meshes == "raw":
-        return
-    flat = replace_meshes(build.builder, range(first, build.builder.shape_count))
+    """Hulls of the colliding meshes, unless the scene wants them otherwise; a USD stage says itself what it wants."""
+    if asset.meshes == "hull":
+        shapes = range(first, build.builder.shape_count)
+        _note_flat(build, i, replace_meshes(build.builder, shapes, asset.hull_error))
+
+
+def _split_meshes(build: SceneBuild) -> None:
+    """Convex parts of the colliding meshes of assets that want them: new shapes, behind those of all assets.
+
+    Filters tell which shapes a part ignores, and no MJCF file can be imported once they were looked at.
+    """
+    for i, asset in enumerate(build.scene.assets):
+        shapes = build.imported[i]["shape"] if asset.meshes == "parts" else build.stage_parts.get(i, ())
+        given = asset.decomposition or Decomposition()
+        with build.at("assets", i, "meshes" if asset.meshes == "parts" else "source"):
+            try:
+                new, flat = split_meshes(build, shapes, PartOptions(given.threshold, given.max_parts))
+            except Complaint as error:
+                if asset.meshes == "parts":
+                    raise
+                # a stage that asks for parts is loaded without CoACD, too
+                flat = replace_meshes(build.builder, shapes)
+                build.note_unsupported(("assets", i, "source"), f"{error}; the convex hulls of all such meshes act")
+                new = []
+            build.imported[i]["shape"] = [*build.imported[i]["shape"], *new]
+            _note_flat(build, i, flat)
+
+
+def _note_flat(build: SceneBuild, i: int, flat: list[str]) -> None:
     if flat:
         what = f"{name_some(flat, range(len(flat)))}: flat meshes have no convex hull; they collide as they are"
         build.note_unsupported(("assets", i, "source"), what)
@@ -175,14 +205,15 @@ def _import_usd(build: SceneBuild, i: int, asset: UsdAsset, source: Path | str) 
         check_patterns(build, ("assets", i, "ignore_paths"), asset.ignore_paths, prims, "prims")
     before = build.builder.gravity
     first = build.builder.joint_count
-    build.builder.add_usd(
-        os.fspath(source),
-        **_common_arguments(asset),
-        load_visual_shapes=build.visuals or asset.load_visual_shapes,
-        skip_mesh_approximation=asset.skip_mesh_approximation,
-        ignore_paths=list(asset.ignore_paths),
-        root_path=asset.root_path,
-    )
+    with collect_decompositions(build.builder) as build.stage_parts[i]:
+        build.builder.add_usd(
+            os.fspath(source),
+            **_common_arguments(asset),
+            load_visual_shapes=build.visuals or asset.load_visual_shapes,
+            skip_mesh_approximation=asset.skip_mesh_approximation or asset.meshes != "file",
+            ignore_paths=list(asset.ignore_paths),
+            root_path=asset.root_path,
+        )
     for scene in (prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Scene)):
         turned, build.builder.gravity = build.builder.gravity, before
         # Newton turns gravity with the asset, which would let a robot on a wall fall sideways
@@ -237,6 +268,7 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         build.note_unsupported(("assets", i, "source"), note)
     check_joints(document)
     apply_switches(document)
+    drop_numerics(document)
     take_first_numbers(document)
     split_joints(document)
     translate_actuators(document)

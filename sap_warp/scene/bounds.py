@@ -57,8 +57,9 @@ FORCE = Quantity("a friction force", "N or N m", 1e15)
 FRICTION = Quantity("a coefficient", "", 1e6)
 RELAXATION = Quantity("a dissipation time", "s", 1e6)
 SCALE = Quantity("a factor", "", 1e9, 1e-9)
+CONCAVITY = Quantity("a threshold of convex parts", "", 1.0, 0.01)
 QUANTITIES = (
     *(TIME_STEP, DURATION, LENGTH, SIZE, COORDINATE, SPEED, ACCELERATION, MASS, INERTIA, DENSITY),
-    *(STIFFNESS, DAMPING, FORCE, FRICTION, RELAXATION, SCALE),
+    *(STIFFNESS, DAMPING, FORCE, FRICTION, RELAXATION, SCALE, CONCAVITY),
 )
 """What the documentation lists."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +51,10 @@ class SceneBuild:
         """Body number by id of inline bodies."""
         self.joint_of: dict[str, int] = {}
         """Joint number by id of inline joints."""
-        self.imported: list[dict[str, range]] = []
+        self.imported: list[dict[str, Sequence[int]]] = []
         """Numbers of the bodies, shapes and joints of every asset, by kind."""
+        self.stage_parts: dict[int, list[int]] = {}
+        """Shapes that a USD asset (by number) wants as convex parts."""
         self.unfiltered: list[int] = []
         """Inline shapes that collide with those of bodies that a joint connects to theirs."""
         self.contact_pairs: list[tuple[int, int]] = []

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from ..kernels.types import Doubles, Floats
 from ..model import SapControl, SapModel, check_time_step
 from ..solver.motors import direct_actuators
 from .bounds import COORDINATE, DURATION, SPEED
@@ -40,12 +41,12 @@ _KEYS = ("dt", *_JOINT_KEYS, "actuator_labels", "ctrl")
 
 @wp.kernel(enable_backward=False)
 def hold_targets(
-    time_in: wp.array[wp.float64],
+    time_in: Doubles,
     samples_in: wp.array2d[wp.float32],
     entry_in: wp.array2d[wp.int32],
     sample_dt: wp.float64,
     loop: int,
-    target_out: wp.array[wp.float32],
+    target_out: Floats,
 ) -> None:
     """Write the sample that is in force at the present time into the targets of one world and one column."""
     world, column = wp.tid()
@@ -58,7 +59,7 @@ def hold_targets(
 
 
 @wp.kernel(enable_backward=False)
-def advance_time(dt: wp.float64, time: wp.array[wp.float64]) -> None:
+def advance_time(dt: wp.float64, time: Doubles) -> None:
     """Move the clock of a sequence."""
     time[0] = time[0] + dt
 

@@ -1,8 +1,8 @@
 """Convex hulls in place of the colliding meshes of an asset: what a mesh geom means in MuJoCo and most URDF tools.
 
 A hull keeps every vertex up to `VERTICES`. A finer one is thinned: no vertex of the exact hull lies further outside of
-what is left than `TOLERANCE` times its size. Contacts are found by looking through all vertices, so thousands of them
-on a rounded edge would cost more than they tell.
+what is left than `TOLERANCE` times its size; thousands of vertices on a rounded edge would cost more than they tell. An
+asset can ask for another error (``hull_error``), which then holds for hulls of any number of vertices.
 """
 
 from __future__ import annotations
@@ -19,14 +19,20 @@ TOLERANCE = 2e-3
 """What a thinned hull may lack, in units of the largest extent of the mesh."""
 UNLIMITED = -1
 """MuJoCo's ``maxhullvert`` of a mesh whose hull keeps what it has; Newton's default would be 64 vertices."""
-_ROUNDS = 20
 _FLAT = 1e-9
+_FEW = 14
+"""Directions in which a coarse hull is begun: about those of the faces and corners of a cube."""
 
 
-def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[str]:
+def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int], error: float | None = None) -> list[str]:
     """Make convex hulls of the colliding meshes among ``shapes``; masses and inertias stay those of the meshes.
 
     Meshes with a distance field or for hydroelastic contact stay as they are.
+
+    Args:
+        builder: Whose shapes.
+        shapes: Numbers of shapes.
+        error: As in `convex_hull`.
 
     Returns:
         Labels of meshes that have no hull: flat ones. They stay meshes.
@@ -34,11 +40,11 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[
     hulls: dict[int, newton.Mesh | None] = {}
     flat = []
     for shape in shapes:
-        if not _is_replaced(builder, shape):
+        if not is_replaced(builder, shape):
             continue
         mesh = builder.shape_source[shape]
         if id(mesh) not in hulls:
-            hulls[id(mesh)] = _hull_of(mesh)
+            hulls[id(mesh)] = make_hull(mesh, np.asarray(mesh.vertices, np.float64), error)
         hull = hulls[id(mesh)]
         if hull is None:
             flat.append(builder.shape_label[shape])
@@ -48,7 +54,8 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[
     return flat
 
 
-def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+def is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
+    """Whether a shape is a colliding mesh that convex shapes can stand for."""
     collides = builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES)
     field = (
         builder.shape_sdf_max_resolution[shape] is not None
@@ -58,8 +65,12 @@ def _is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
     return bool(builder.shape_type[shape] == newton.GeoType.MESH and collides and not field)
 
 
-def _hull_of(mesh: newton.Mesh) -> newton.Mesh | None:
-    found = convex_hull(np.asarray(mesh.vertices, np.float64), _limit_of(mesh))
+def make_hull(mesh: newton.Mesh, points: np.ndarray, error: float | None = None) -> newton.Mesh | None:
+    """The convex hull of some ``points`` of a mesh, with the mass of the whole mesh; None if they lie in a plane.
+
+    ``error`` as in `convex_hull`.
+    """
+    found = convex_hull(points, _limit_of(mesh), error)
     if found is None:
         return None
     hull = newton.Mesh(found[0].astype(np.float32), found[1].reshape(-1), compute_inertia=False)
@@ -73,12 +84,16 @@ def _limit_of(mesh: newton.Mesh) -> int | None:
     return int(mesh.maxhullvert) if mesh.maxhullvert > 0 else None
 
 
-def convex_hull(points: np.ndarray, limit: int | None = None) -> tuple[np.ndarray, np.ndarray] | None:
-    """Vertices and triangles of the convex hull, thinned if it is finer than `VERTICES`.
+def convex_hull(
+    points: np.ndarray, limit: int | None = None, error: float | None = None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Vertices and triangles of the convex hull, thinned.
 
     Args:
         points: Shape [n, 3].
         limit: Most vertices; the hull then lacks what it must.
+        error: How far points may lie outside, in units of their largest extent; 0 keeps the hull as it is. None is
+            `TOLERANCE` for hulls of more than `VERTICES` vertices and 0 for others.
 
     Returns:
         Vertices [m, 3] and triangles [k, 3], seen from outside anticlockwise; None if the points lie in a plane.
@@ -91,8 +106,11 @@ def convex_hull(points: np.ndarray, limit: int | None = None) -> tuple[np.ndarra
         return None
     try:
         hull = ConvexHull(points)
-        if len(hull.vertices) > min(VERTICES, limit or VERTICES):
-            hull = _thin(points[hull.vertices], TOLERANCE * size, limit or len(points))
+        count = len(hull.vertices)
+        if error is None:
+            error = TOLERANCE if count > min(VERTICES, limit or VERTICES) else 0.0
+        if error > 0.0 or count > (limit or count):
+            hull = _thin(points[hull.vertices], error * size, limit or count)
     except QhullError:
         return None
     used, faces = np.unique(hull.simplices, return_inverse=True)
@@ -113,20 +131,21 @@ def _thin(points: np.ndarray, tolerance: float, limit: int) -> Any:
     """
     from scipy.spatial import ConvexHull
 
-    chosen = _extremes(points, min(limit, 64))
-    for _ in range(_ROUNDS):
+    coarse = tolerance > TOLERANCE * np.ptp(points, axis=0).max()
+    chosen = _extremes(points, min(limit, _FEW if coarse else 64))
+    if coarse and np.linalg.matrix_rank(points[chosen] - points[chosen[0]], tol=tolerance) < 3:
+        chosen = _extremes(points, min(limit, 64))
+    while True:
         hull = ConvexHull(points[chosen])
         outside = points @ hull.equations[:, :3].T + hull.equations[:, 3]
         face, distance = outside.argmax(axis=1), outside.max(axis=1)
         order = np.argsort(-distance, kind="stable")
-        order = order[distance[order] > tolerance]
+        order = order[(distance[order] > tolerance) & ~np.isin(order, chosen)]
         _, first = np.unique(face[order], return_index=True)
-        room = max(limit - len(chosen), 0)
-        added = order[np.sort(first)][:room]
+        added = order[np.sort(first)][: max(limit - len(chosen), 0)]
         if not len(added):
             return hull
         chosen = np.union1d(chosen, added)
-    return ConvexHull(points[chosen])
 
 
 def _extremes(points: np.ndarray, count: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, model_validator
 from .bounds import COORDINATE
 from .errors import Complaint, below
 from .fields import JointFields, ShapeFieldBlocks, ShapeFields, WithShapeFields
-from .quantities import Armature, Coordinate, Damping, Factor, Force, Length, Mass, Position, Size
+from .quantities import Armature, Concavity, Coordinate, Damping, Factor, Force, Length, Mass, Position, Size
 from .section import Section
 from .values import (
     Axis,
@@ -18,6 +18,7 @@ from .values import (
     Inertia,
     Integer,
     LongText,
+    NonNegative,
     Numbers,
     Pattern,
     Pose,
@@ -89,6 +90,15 @@ class Source(Section):
 # Assets
 
 
+class Decomposition(Section):
+    """How finely meshes: parts takes meshes apart."""
+
+    threshold: Concavity = 0.05
+    """How much a part may lack of being convex (CoACD's concavity), 0.01 to 1; less makes more parts."""
+    max_parts: PositiveInteger = None
+    """Most parts of a connected piece of a mesh; as many as the threshold takes if not given."""
+
+
 class _Asset(ShapeFieldBlocks):
     aliases: ClassVar[dict[str, str]] = {"transform": "xform"}
 
@@ -118,8 +128,19 @@ class _Asset(ShapeFieldBlocks):
     """Show all shapes that collide; if not set, URDF and MJCF bodies that have visual shapes show only those."""
     load_visual_shapes: Boolean = True
     """Whether shapes that do not collide are loaded."""
+    meshes: Literal["file", "hull", "raw", "parts"]
+    """How colliding meshes act."""
+    hull_error: NonNegative = None
+    """How far a mesh may stand out of its hull, in units of its largest extent. If not given, hulls of up to 256
+    vertices are exact and others are off by up to 0.002."""
+    decomposition: Decomposition | None = None
+    """How finely meshes: parts takes meshes apart."""
 
     def _check(self) -> None:
+        if self.hull_error is not None and self.meshes != "hull":
+            raise Complaint(f"acts with meshes: hull only, and meshes is {self.meshes}", ("hull_error",))
+        if self.decomposition is not None and self.meshes not in ("parts", "file"):
+            raise Complaint(f"acts with meshes: parts only, and meshes is {self.meshes}", ("decomposition",))
         if self.hide_collision_shapes and self.force_show_colliders:
             raise Complaint("hide_collision_shapes and force_show_colliders exclude each other; give one of them")
         for name in ("physics", "shape", "cfg"):
@@ -134,6 +155,8 @@ class UsdAsset(_Asset):
     """A USD stage."""
 
     type: Literal["usd"]
+    meshes: Literal["file", "hull", "parts"] = "file"
+    """Colliding meshes act as the stage says, as their convex hulls, or as convex parts (sap-warp[decompose])."""
     skip_mesh_approximation: Boolean = False
     """Keep meshes as they are, whatever approximation the file asks for."""
     ignore_paths: list[Pattern] = Field(default_factory=list)
@@ -141,33 +164,37 @@ class UsdAsset(_Asset):
     root_path: Text = "/"
     """Prim below which things are loaded."""
 
+    def _check(self) -> None:
+        super()._check()
+        if self.skip_mesh_approximation and self.meshes != "file":
+            what = f"keeps meshes as they are, and meshes: {self.meshes} does not; give one of them"
+            raise Complaint(what, ("skip_mesh_approximation",))
 
-class UrdfAsset(_Asset):
+
+class _RobotAsset(_Asset):
+    """What URDF and MJCF files share."""
+
+    scale: Factor = 1.0
+    """Factor on all lengths."""
+    parse_visuals_as_colliders: Boolean = False
+    """Let visual shapes collide, in place of the collision shapes."""
+    meshes: Literal["hull", "raw", "parts"] = "hull"
+    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, triangle by triangle, or as convex
+    parts, which needs sap-warp[decompose]."""
+    ignore_inertial_definitions: Boolean = False
+    """Compute mass and inertia from the shapes."""
+
+
+class UrdfAsset(_RobotAsset):
     """A URDF file or text."""
 
     type: Literal["urdf"]
-    scale: Factor = 1.0
-    """Factor on all lengths."""
-    parse_visuals_as_colliders: Boolean = False
-    """Let visual shapes collide, in place of the collision shapes."""
-    meshes: Literal["hull", "raw"] = "hull"
-    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
-    ignore_inertial_definitions: Boolean = False
-    """Compute mass and inertia from the shapes."""
 
 
-class MjcfAsset(_Asset):
+class MjcfAsset(_RobotAsset):
     """An MJCF file or text."""
 
     type: Literal["mjcf"]
-    scale: Factor = 1.0
-    """Factor on all lengths."""
-    parse_visuals_as_colliders: Boolean = False
-    """Let visual shapes collide, in place of the collision shapes."""
-    meshes: Literal["hull", "raw"] = "hull"
-    """Colliding meshes act as their convex hulls, as in MuJoCo and most tools, or triangle by triangle."""
-    ignore_inertial_definitions: Boolean = False
-    """Compute mass and inertia from the shapes."""
     ignore_names: list[Pattern] = Field(default_factory=list)
     """Patterns of names of bodies and geoms that are not loaded."""
     parse_sites: Boolean = True

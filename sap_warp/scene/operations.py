@@ -8,7 +8,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from .bounds import ACCELERATION, INERTIA, LENGTH
 from .errors import Complaint, below
-from .objects import Shape
+from .objects import Decomposition, Shape
 from .quantities import Armature, Coordinate, Damping, Factor, Speed, Stiffness
 from .section import Section
 from .values import Integer, Number, Numbers, Selection, Text, read_number, read_vec3, show
@@ -166,12 +166,18 @@ class ApproximateMeshes(Section):
     """Replace colliding meshes by simpler shapes."""
 
     op: Literal["approximate_meshes"]
-    method: Literal["bounding_box", "bounding_sphere", "convex_hull"]
-    """Oriented box, sphere or convex hull around each mesh."""
+    method: Literal["bounding_box", "bounding_sphere", "convex_hull", "convex_parts"]
+    """Oriented box, sphere or convex hull around each mesh, or convex parts (sap-warp[decompose])."""
+    decomposition: Decomposition | None = None
+    """How finely convex_parts takes meshes apart."""
     label_prefix: Text = None
     """Only shapes whose label starts with this."""
     match: Text = None
     """Only shapes whose label contains this."""
+
+    def _check(self) -> None:
+        if self.decomposition is not None and self.method != "convex_parts":
+            raise Complaint("acts with method: convex_parts only", ("decomposition",))
 
 
 def _read_attribute(value: Any) -> float | tuple[float, ...]:

@@ -13,11 +13,12 @@ from ..solver.options import SapOptions
 from . import bounds
 from .bodies import add_shape
 from .build import SceneBuild
+from .decomposition import PartOptions
 from .errors import Complaint, Path, below
 from .filters import drop_parent_filters
 from .hulls import replace_meshes
 from .materials import read_tau, write_tau
-from .objects import InitialJointQ
+from .objects import Decomposition, InitialJointQ
 from .operations import (
     AddShape,
     ApproximateMeshes,
@@ -30,6 +31,7 @@ from .operations import (
     SetJointQ,
     SetJointTargets,
 )
+from .parts import split_meshes
 from .provenance import record_edit
 from .selectors import find_body, find_joint, joint_entries, select_entries
 from .values import LARGEST_INTEGER, resolve_index
@@ -252,6 +254,16 @@ def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int)
     if operation.method == "convex_hull":
         if flat := replace_meshes(builder, shapes):
             raise Complaint(f"{name_some(flat, range(len(flat)))}: flat meshes have no convex hull")
+        return
+    if operation.method == "convex_parts":
+        given = operation.decomposition or Decomposition()
+        hulls = [shape for shape in shapes if builder.shape_type[shape] == newton.GeoType.CONVEX_MESH]
+        if hulls:
+            what = name_some(builder.shape_label, hulls)
+            raise Complaint(f"{what}: a convex hull already; ask for meshes: parts in the asset", ("method",))
+        _, flat = split_meshes(build, shapes, PartOptions(given.threshold, given.max_parts))
+        if flat:
+            raise Complaint(f"{name_some(flat, range(len(flat)))}: flat meshes have no convex parts")
         return
     builder.approximate_meshes(operation.method, shape_indices=shapes, raise_on_failure=True)
 

@@ -95,7 +95,7 @@ def describe_simulation(dofs: int, contacts: int, num_worlds: int) -> str:
 def adding_bodies(count: int) -> Iterator[None]:
     """Say so if it takes long to add the bodies of a scene."""
     seconds = _SECONDS_PER_BODY * count
-    with _long_work(f"adding {count:,} bodies, about {seconds:.0f} s", seconds):
+    with long_work(f"adding {count:,} bodies, about {seconds:.0f} s", seconds):
         yield
 
 
@@ -103,13 +103,18 @@ def adding_bodies(count: int) -> Iterator[None]:
 def copying_worlds(world: newton.ModelBuilder, num_worlds: int) -> Iterator[None]:
     """Say so if it takes long to build the worlds."""
     cost = cost_of_copies(world, num_worlds)
-    with _long_work(f"building {num_worlds:,} worlds: {cost}", cost.seconds):
+    with long_work(f"building {num_worlds:,} worlds: {cost}", cost.seconds):
         yield
 
 
 @contextmanager
-def _long_work(what: str, seconds: float) -> Iterator[None]:
-    """A bar on a terminal, a line now and then elsewhere; Ctrl-C ends the work in either case."""
+def long_work(what: str, seconds: float = LONG) -> Iterator[None]:
+    """A bar on a terminal, a line now and then elsewhere; Ctrl-C ends the work in either case.
+
+    Args:
+        what: What is being done.
+        seconds: How long it will take; nothing is said of what is short.
+    """
     if seconds < LONG:
         yield
     elif sys.stderr.isatty():

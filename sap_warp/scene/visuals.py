@@ -7,6 +7,7 @@ memory for it. Whoever draws the scene reads them from the same files here; bodi
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +102,7 @@ def _leaves_out(asset: Any) -> bool:
     return not asset.load_visual_shapes and not getattr(asset, "parse_visuals_as_colliders", False)
 
 
-def _shown(builder: newton.ModelBuilder, shapes: range) -> list[AssetShape]:
+def _shown(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[AssetShape]:
     """Those of ``shapes`` that are visible and do not collide."""
     flags = newton.ShapeFlags
     found = []

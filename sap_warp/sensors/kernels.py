@@ -4,7 +4,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.types import TYPES
+from ..kernels.types import TYPES, Ints, Poses, Vectors
 
 BY_BODY, BY_YAW, BY_WORLD = wp.constant(0), wp.constant(1), wp.constant(2)
 """How the frame of a sensor turns: with its body, with its heading only, or not at all."""
@@ -12,13 +12,13 @@ BY_BODY, BY_YAW, BY_WORLD = wp.constant(0), wp.constant(1), wp.constant(2)
 
 @wp.kernel(enable_backward=False, module="unique")
 def add_pair_forces(
-    count_in: wp.array[wp.int32],
-    shape0_in: wp.array[wp.int32],
-    shape1_in: wp.array[wp.int32],
-    force_in: wp.array[wp.vec3f],
-    world_in: wp.array[wp.int32],
-    row_in: wp.array[wp.int32],
-    column_in: wp.array[wp.int32],
+    count_in: Ints,
+    shape0_in: Ints,
+    shape1_in: Ints,
+    force_in: Vectors,
+    world_in: Ints,
+    row_in: Ints,
+    column_in: Ints,
     force_out: wp.array3d[wp.vec3f],
     contacts_out: wp.array3d[wp.int32],
 ):
@@ -54,11 +54,7 @@ def make_frame_kernel(precision: str):
 
     @wp.kernel(enable_backward=False, module="unique")
     def place_frames(
-        body_in: wp.array[wp.int32],
-        turn: int,
-        offset: wp.transformf,
-        pose_in: wp.array(dtype=types.transform),
-        frame_out: wp.array[wp.transformf],
+        body_in: Ints, turn: int, offset: wp.transformf, pose_in: wp.array[types.transform], frame_out: Poses
     ):
         world = wp.tid()
         p = wp.vec3f(0.0)
@@ -81,7 +77,7 @@ def make_frame_kernel(precision: str):
 
 @wp.kernel(enable_backward=False, module="unique")
 def find_hits(
-    frame_in: wp.array[wp.transformf],
+    frame_in: Poses,
     rays_in: wp.array4d[wp.vec3f],
     found_in: wp.array3d[wp.float32],
     longest: wp.float32,

@@ -5,11 +5,11 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.types import TYPES
+from ..kernels.types import TYPES, Doubles, Floats, Ints, Vectors
 
 
 @wp.kernel(enable_backward=False, module="unique")
-def store_force(wrench_in: wp.array[wp.spatial_vectorf], out: wp.array[wp.float32]):
+def store_force(wrench_in: wp.array[wp.spatial_vectorf], out: Floats):
     """Force of each wrench and its size."""
     b = wp.tid()
     w = wrench_in[b]
@@ -24,13 +24,7 @@ def make_penetration_kernel(scalar: Any) -> Any:
     """Deepest overlap of the contacts of each world [m]; 0 if there is none."""
 
     @wp.kernel(enable_backward=False, module="unique")
-    def penetration(
-        capacity: int,
-        count_in: wp.array[wp.int32],
-        source_in: wp.array[wp.int32],
-        phi0_in: wp.array(dtype=scalar),
-        out: wp.array[wp.float64],
-    ):
+    def penetration(capacity: int, count_in: Ints, source_in: Ints, phi0_in: wp.array[scalar], out: Doubles):
         world = wp.tid()
         deepest = wp.float64(0.0)
         for row in range(world * capacity, world * capacity + count_in[world]):
@@ -51,13 +45,13 @@ def make_slip_kernel(scalar: Any, vec3: Any) -> Any:
     @wp.kernel(enable_backward=False, module="unique")
     def slip(
         capacity: int,
-        count_in: wp.array[wp.int32],
-        source_in: wp.array[wp.int32],
-        normal_in: wp.array(dtype=vec3),
-        vhat_in: wp.array(dtype=scalar),
-        mu_in: wp.array(dtype=scalar),
-        vc_in: wp.array(dtype=vec3),
-        out: wp.array[wp.float64],
+        count_in: Ints,
+        source_in: Ints,
+        normal_in: wp.array[vec3],
+        vhat_in: wp.array[scalar],
+        mu_in: wp.array[scalar],
+        vc_in: wp.array[vec3],
+        out: Doubles,
     ):
         world = wp.tid()
         fastest = scalar(0.0)
@@ -79,14 +73,14 @@ def make_energy_kernel(precision: str) -> Any:
 
     @wp.kernel(enable_backward=False, module="unique")
     def energy(
-        start_in: wp.array[wp.int32],
-        pose_in: wp.array(dtype=types.transform),
+        start_in: Ints,
+        pose_in: wp.array[types.transform],
         twist_in: wp.array[wp.spatial_vectorf],
-        mass_in: wp.array[wp.float32],
+        mass_in: Floats,
         inertia_in: wp.array[wp.mat33f],
-        com_in: wp.array[wp.vec3f],
-        gravity_in: wp.array[wp.vec3f],
-        out: wp.array[wp.float64],
+        com_in: Vectors,
+        gravity_in: Vectors,
+        out: Doubles,
     ):
         world = wp.tid()
         worlds = start_in.shape[0] - 1
@@ -121,11 +115,7 @@ def make_gather_kernel(scalar: Any) -> Any:
 
     @wp.kernel(enable_backward=False, module="unique")
     def gather(
-        row: int,
-        source_in: wp.array(dtype=scalar),
-        entry_in: wp.array[wp.int32],
-        column_in: wp.array[wp.int32],
-        sample_out: wp.array2d[wp.float64],
+        row: int, source_in: wp.array[scalar], entry_in: Ints, column_in: Ints, sample_out: wp.array2d[wp.float64]
     ):
         i = wp.tid()
         sample_out[row, column_in[i]] = wp.float64(source_in[entry_in[i]])

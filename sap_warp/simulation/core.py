@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 import newton
@@ -344,6 +343,7 @@ class SimulationCore(NamedViews, ParameterViews):
                 self._resets.reset(world_mask, joint_q, joint_qd)
             if key is not None:
                 set_inputs(self, world_mask, key)
+                self._resets.set_activations(key.act, world_mask)
             if self._randomizer is not None:
                 self._randomizer.reset(self._resets.read_mask(world_mask))
             self._mirrors.refresh()
@@ -462,9 +462,7 @@ class SimulationCore(NamedViews, ParameterViews):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

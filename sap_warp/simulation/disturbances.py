@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.capture import launches
+from ..kernels.types import Bools, Ints
 from ..model import check_count
 from ..randomization import Choice, Distribution
 from .arrays import as_mask, is_tensor
@@ -23,14 +24,7 @@ def add_noise(stream: Stream, draw: int, values: wp.array2d[wp.float32]) -> None
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def draw_latency(
-    mask: wp.array[wp.bool],
-    stream: Stream,
-    most: int,
-    draws: wp.array[wp.int32],
-    steps: wp.array[wp.int32],
-    age: wp.array[wp.int32],
-) -> None:
+def draw_latency(mask: Bools, stream: Stream, most: int, draws: Ints, steps: Ints, age: Ints) -> None:
     """Begin again in the chosen worlds, with another latency."""
     world = wp.tid()
     if mask[world]:
@@ -43,8 +37,8 @@ def draw_latency(
 def delay(
     values: wp.array2d[wp.float32],
     head: int,
-    steps: wp.array[wp.int32],
-    age: wp.array[wp.int32],
+    steps: Ints,
+    age: Ints,
     ring: wp.array3d[wp.float32],
     out: wp.array2d[wp.float32],
 ) -> None:

@@ -5,16 +5,12 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..kernels.types import Bools, Floats, Ints, Longs, Vectors
 from ..solver.status import FREE_MOTION_FAILED, UNSTABLE
 
-SPHERE = wp.constant(int(newton.GeoType.SPHERE))
-BOX = wp.constant(int(newton.GeoType.BOX))
-CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
-CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
-CONE = wp.constant(int(newton.GeoType.CONE))
-ELLIPSOID = wp.constant(int(newton.GeoType.ELLIPSOID))
-SIMPLE_SHAPES = [int(kind) for kind in (SPHERE, BOX, CAPSULE, CYLINDER, CONE, ELLIPSOID)]
+SIMPLE_SHAPES = [int(newton.GeoType[name]) for name in ("SPHERE", "BOX", "CAPSULE", "CYLINDER", "CONE", "ELLIPSOID")]
 """Shapes that are nothing but their sizes."""
+SPHERE, BOX, CAPSULE, CYLINDER, CONE, ELLIPSOID = (wp.constant(kind) for kind in SIMPLE_SHAPES)
 ITERATION_BINS = 256
 TRIAL_BINS = 2048
 
@@ -22,17 +18,17 @@ TRIAL_BINS = 2048
 @wp.kernel(module="unique", enable_backward=False)
 def record_step(
     first_world: int,
-    iterations_in: wp.array[wp.int32],
-    trials_in: wp.array[wp.int32],
-    contact_count_in: wp.array[wp.int32],
-    truncated_in: wp.array[wp.int32],
-    status_in: wp.array[wp.int32],
-    found_in: wp.array[wp.int32],
+    iterations_in: Ints,
+    trials_in: Ints,
+    contact_count_in: Ints,
+    truncated_in: Ints,
+    status_in: Ints,
+    found_in: Ints,
     found_max: int,
-    iterations_out: wp.array[wp.int64],
-    trials_out: wp.array[wp.int64],
-    totals_out: wp.array[wp.int64],
-    maxima_out: wp.array[wp.int32],
+    iterations_out: Longs,
+    trials_out: Longs,
+    totals_out: Longs,
+    maxima_out: Ints,
 ) -> None:
     """Add one step of one world to the counters."""
     world = first_world + wp.tid()
@@ -55,9 +51,7 @@ def record_step(
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def assign_chosen(
-    mask_in: wp.array[wp.bool], owner_in: wp.array[wp.int32], values_in: wp.array3d[Any], values_out: wp.array3d[Any]
-) -> None:
+def assign_chosen(mask_in: Bools, owner_in: Ints, values_in: wp.array3d[Any], values_out: wp.array3d[Any]) -> None:
     """Copy the rows whose worlds are chosen."""
     i, j, k = wp.tid()
     if mask_in[owner_in[i]]:
@@ -66,11 +60,7 @@ def assign_chosen(
 
 @wp.kernel(module="unique", enable_backward=False)
 def scatter(
-    row_in: wp.array[wp.int32],
-    column_in: wp.array[wp.int32],
-    component_in: wp.array[wp.int32],
-    values_in: wp.array3d[Any],
-    values_out: wp.array3d[Any],
+    row_in: Ints, column_in: Ints, component_in: Ints, values_in: wp.array3d[Any], values_out: wp.array3d[Any]
 ) -> None:
     """Copy into a grid of places."""
     i, j, k = wp.tid()
@@ -79,11 +69,11 @@ def scatter(
 
 @wp.kernel(module="unique", enable_backward=False)
 def invert_masses(
-    mask_in: wp.array[wp.bool],
-    world_in: wp.array[wp.int32],
-    mass_in: wp.array[wp.float32],
+    mask_in: Bools,
+    world_in: Ints,
+    mass_in: Floats,
     inertia_in: wp.array[wp.mat33f],
-    inv_mass_out: wp.array[wp.float32],
+    inv_mass_out: Floats,
     inv_inertia_out: wp.array[wp.mat33f],
 ) -> None:
     """Newton's inverse masses and inertias of bodies in chosen worlds; zero for a body without mass."""
@@ -96,13 +86,13 @@ def invert_masses(
 
 @wp.kernel(module="unique", enable_backward=False)
 def bound_shapes(
-    mask_in: wp.array[wp.bool],
-    world_in: wp.array[wp.int32],
-    kind_in: wp.array[wp.int32],
-    size_in: wp.array[wp.vec3f],
-    radius_out: wp.array[wp.float32],
-    lower_out: wp.array[wp.vec3f],
-    upper_out: wp.array[wp.vec3f],
+    mask_in: Bools,
+    world_in: Ints,
+    kind_in: Ints,
+    size_in: Vectors,
+    radius_out: Floats,
+    lower_out: Vectors,
+    upper_out: Vectors,
 ) -> None:
     """Newton's bounds of simple shapes in chosen worlds, from their sizes: a ball, and a box in the shape's frame."""
     i = wp.tid()
@@ -140,10 +130,7 @@ def copy_run(source: wp.uint64, target: wp.uint64, size: wp.int64, run: wp.vec3i
 
 @wp.kernel(module="unique", enable_backward=False)
 def copy_rows(
-    runs_in: wp.array[wp.vec3i],
-    sources_in: wp.array[wp.uint64],
-    targets_in: wp.array[wp.uint64],
-    sizes_in: wp.array[wp.int32],
+    runs_in: wp.array[wp.vec3i], sources_in: wp.array[wp.uint64], targets_in: wp.array[wp.uint64], sizes_in: Ints
 ) -> None:
     """Copy runs of rows (from, to, how many) of one array after the other, given by addresses and bytes per row."""
     i = wp.tid()

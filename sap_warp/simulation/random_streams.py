@@ -5,10 +5,12 @@ stream's state is the number of draws so far. The generator is Philox4x32-10 (Sa
 """
 
 import zlib
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import warp as wp
+
+from ..kernels.types import Bools, Floats, Ints, IntTable
 
 UNIFORM, LOG_UNIFORM, NORMAL, CHOICE = (wp.constant(i) for i in range(4))
 SET, SCALE, OFFSET = (wp.constant(i) for i in range(3))
@@ -16,6 +18,7 @@ SET, SCALE, OFFSET = (wp.constant(i) for i in range(3))
 FACTOR_0, FACTOR_1 = wp.constant(wp.uint32(0xD2511F53)), wp.constant(wp.uint32(0xCD9E8D57))
 STRIDE_0, STRIDE_1 = wp.constant(wp.uint32(0x9E3779B9)), wp.constant(wp.uint32(0xBB67AE85))
 """Philox: by what counters are multiplied, and what is added to keys."""
+Numbers: TypeAlias = wp.array[Any]
 LOTTERY = wp.constant(wp.uint32(0xFFFFFFFF))
 """Place of the number that decides whether a world takes part."""
 
@@ -101,16 +104,7 @@ def draw_number(s: Stream, world: int, draw: int, place: int) -> wp.float64:
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def philox_block(counter: wp.array[wp.vec4ui], key: wp.array[wp.vec2ui], out: wp.array[wp.vec4ui]) -> None:
-    """The generator alone, for its tests."""
-    i = wp.tid()
-    c = counter[i]
-    k = key[i]
-    out[i] = philox(c[0], c[1], c[2], c[3], k[0], k[1])
-
-
-@wp.kernel(module="unique", enable_backward=False)
-def count_draws(mask: wp.array[wp.bool], rows: wp.array[wp.int32], draws: wp.array2d[wp.int32]) -> None:
+def count_draws(mask: Bools, rows: Ints, draws: IntTable) -> None:
     """One more draw of each of these streams in the chosen worlds."""
     world = wp.tid()
     if mask[world]:
@@ -119,70 +113,62 @@ def count_draws(mask: wp.array[wp.bool], rows: wp.array[wp.int32], draws: wp.arr
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def choose_due(slot: int, slots: int, phases: int, first_world: int, due: wp.array[wp.bool]) -> None:
+def choose_due(slot: int, slots: int, phases: int, first_world: int, due: Bools) -> None:
     """Which worlds have their turn: they are dealt to ``phases`` groups, spread over the slots of a period."""
     world = wp.tid()
     due[world] = (((first_world + world) % phases) * slots) // phases == slot
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def choose_worlds(
-    stream: Stream, row: int, draws: wp.array2d[wp.int32], due: wp.array[wp.bool], mask: wp.array[wp.bool]
-) -> None:
+def choose_worlds(stream: Stream, row: int, draws: IntTable, due: Bools, mask: Bools) -> None:
     """Which of the worlds that have their turn take part in the present draw."""
     world = wp.tid()
     mask[world] = due[world] and takes_part(stream, world, draws[row, world])
 
 
+@wp.struct
+class Target:
+    """Which numbers a stream is for, and what is made of them."""
+
+    row: int  # of the counters of draws
+    how: int  # SET, SCALE or OFFSET
+    keeps_zero: int  # whether a zero stays
+    entry: wp.array[wp.int32]  # of the values
+    world: wp.array[wp.int32]
+    place: wp.array[wp.int32]  # in the stream
+
+
 @wp.kernel(module="unique", enable_backward=False)
 def draw_values(
-    mask: wp.array[wp.bool],
-    stream: Stream,
-    row: int,
-    draws: wp.array2d[wp.int32],
-    how: int,
-    entry: wp.array[wp.int32],
-    world_of: wp.array[wp.int32],
-    place_of: wp.array[wp.int32],
-    nominal: wp.array[Any],
-    keeps_zero: int,
-    values: wp.array[Any],
-    good: wp.array[Any],
+    mask: Bools, stream: Stream, at: Target, draws: IntTable, nominal: Numbers, values: Numbers, good: Numbers
 ) -> None:
     """New values of the chosen entries in the chosen worlds; an empty ``nominal`` takes those that they have.
 
     ``good``, if it is not empty, keeps them too: they are known to be valid.
     """
     i = wp.tid()
-    world = world_of[i]
+    world = at.world[i]
     if not mask[world]:
         return
-    x = draw_number(stream, world, draws[row, world], place_of[i])
+    x = draw_number(stream, world, draws[at.row, world], at.place[i])
     base = wp.float64(0.0)
     if nominal.shape[0] > 0:
-        base = wp.float64(nominal[entry[i]])
+        base = wp.float64(nominal[at.entry[i]])
     else:
-        base = wp.float64(values[entry[i]])
-    if keeps_zero != 0 and base == wp.float64(0.0):
+        base = wp.float64(values[at.entry[i]])
+    if at.keeps_zero != 0 and base == wp.float64(0.0):
         return
-    if how == SCALE:
+    if at.how == SCALE:
         x = base * x
-    elif how == OFFSET:
+    elif at.how == OFFSET:
         x = base + x
-    values[entry[i]] = values.dtype(x)
+    values[at.entry[i]] = values.dtype(x)
     if good.shape[0] > 0:
-        good[entry[i]] = good.dtype(x)
+        good[at.entry[i]] = good.dtype(x)
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def restore_values(
-    mask: wp.array[wp.bool],
-    entry: wp.array[wp.int32],
-    world_of: wp.array[wp.int32],
-    nominal: wp.array[Any],
-    values: wp.array[Any],
-    good: wp.array[Any],
-) -> None:
+def restore_values(mask: Bools, entry: Ints, world_of: Ints, nominal: Numbers, values: Numbers, good: Numbers) -> None:
     """The nominal values again."""
     i = wp.tid()
     if mask[world_of[i]]:
@@ -193,22 +179,15 @@ def restore_values(
 
 @wp.kernel(module="unique", enable_backward=False)
 def scale_inertias(
-    mask: wp.array[wp.bool],
-    body: wp.array[wp.int32],
-    world_of: wp.array[wp.int32],
-    nominal_mass: wp.array[wp.float32],
-    nominal_inertia: wp.array[wp.float32],
-    mass: wp.array[wp.float32],
-    inertia: wp.array[wp.float32],
-    good: wp.array[wp.float32],
+    mask: Bools, body: Ints, world: Ints, mass0: Floats, inertia0: Floats, mass: Floats, inertia: Floats, good: Floats
 ) -> None:
-    """Inertias in proportion to masses."""
+    """Inertias in proportion to masses; ``mass0`` and ``inertia0`` are the nominal ones."""
     i = wp.tid()
     b = body[i]
-    if mask[world_of[i]] and nominal_mass[b] > 0.0:
-        factor = wp.float64(mass[b]) / wp.float64(nominal_mass[b])
+    if mask[world[i]] and mass0[b] > 0.0:
+        factor = wp.float64(mass[b]) / wp.float64(mass0[b])
         for k in range(9):
-            inertia[9 * b + k] = wp.float32(wp.float64(nominal_inertia[9 * b + k]) * factor)
+            inertia[9 * b + k] = wp.float32(wp.float64(inertia0[9 * b + k]) * factor)
             good[9 * b + k] = inertia[9 * b + k]
 
 

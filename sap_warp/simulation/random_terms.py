@@ -11,7 +11,7 @@ import warp as wp
 from ..model_values import FINITE, is_bad
 from ..randomization import HOW, Choice, Distribution, Every, LogUniform, Normal, Randomize, Uniform
 from .parameters import PARAMETERS
-from .random_streams import Stream, draw_values, restore_values, scale_inertias, split_seed, stream_number
+from .random_streams import Stream, Target, draw_values, restore_values, scale_inertias, split_seed, stream_number
 from .views import WorldView
 
 if TYPE_CHECKING:
@@ -71,9 +71,10 @@ class Term:
     def draw(self, mask: wp.array, row: int, draws: wp.array) -> None:
         """New values for chosen worlds."""
         given, device = self.given, self._sim.device
-        entries = [self._entry, self._world, self._place]
-        inputs = [mask, self.stream, row, draws, HOW.index(given.how), *entries, self.nominal]
-        inputs += [int(given.what == "body_mass")]
+        target: Any = Target()
+        target.row, target.how, target.keeps_zero = row, HOW.index(given.how), int(given.what == "body_mass")
+        target.entry, target.world, target.place = self._entry, self._world, self._place
+        inputs = [mask, self.stream, target, draws, self.nominal]
         outputs = [self.values, self._good]
         wp.launch(draw_values, dim=len(self._entry), inputs=inputs, outputs=outputs, device=device)
         self._follow_masses(mask)

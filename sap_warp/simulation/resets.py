@@ -65,6 +65,16 @@ class Resets:
         self.read_mask(world_mask)
         self._run((RESET, joint_q is not None, joint_qd is not None))
 
+    @launches
+    def set_activations(self, values: np.ndarray, world_mask: Any) -> None:
+        """Give the activations of one world to chosen ones (None: all); zero is what a reset has left."""
+        if not values.any():
+            return
+        mask, values = self.read_mask(world_mask), wp.array(values, dtype=wp.float64, device=self._device)
+        for shard in self._shards:
+            first, last = (0, self._worlds) if shard.share is None else (shard.share.first, shard.share.last)
+            shard.solver.lengths.actuation.set(values, mask[first:last])
+
     def place(self, world_mask: Any = None) -> None:
         """Let the bodies of chosen worlds (None: all) follow their joints."""
         self.read_mask(world_mask)

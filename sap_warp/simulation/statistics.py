@@ -68,6 +68,19 @@ class StepCounter:
             array.zero_()
 
 
+class Count:
+    """One of the totals, as an attribute."""
+
+    def __init__(self, which: int):
+        """Of `StepCounter.totals`."""
+        self._which = which
+
+    def __get__(self, owner: Any, kind: type | None = None) -> int:
+        if owner is None:
+            return self  # type: ignore[return-value]
+        return owner._total(self._which)
+
+
 class StepStatistics:
     """The counters of all shards together. Reading waits for the device."""
 
@@ -85,25 +98,19 @@ class StepStatistics:
         for counter in self._all:
             counter.clear()
 
-    @property
-    def world_steps(self) -> int:
-        """Steps times worlds."""
-        return self._total(WORLD_STEPS)
+    world_steps = Count(WORLD_STEPS)
+    """Steps times worlds."""
 
     @property
     def mean_contacts(self) -> float:
         """Contacts per world and step."""
         return self._total(CONTACTS) / max(self.world_steps, 1)
 
-    @property
-    def truncated_contacts(self) -> int:
-        """Contacts that found no place, in a world or in the collision pipeline's buffer, over all steps."""
-        return self._total(TRUNCATED)
+    truncated_contacts = Count(TRUNCATED)
+    """Contacts that found no place, in a world or in the collision pipeline's buffer, over all steps."""
 
-    @property
-    def not_converged(self) -> int:
-        """World-steps that met no stopping criterion."""
-        return self._total(NOT_CONVERGED)
+    not_converged = Count(NOT_CONVERGED)
+    """World-steps that met no stopping criterion."""
 
     @property
     def iterations(self) -> Distribution:
@@ -117,15 +124,11 @@ class StepStatistics:
         histogram = np.sum([counter.trials.numpy() for counter in self._counters], axis=0)
         return _summarize(histogram, self._largest(1))
 
-    @property
-    def failed(self) -> int:
-        """World-steps that could not be taken: the world kept its state."""
-        return self._total(FAILED)
+    failed = Count(FAILED)
+    """World-steps that could not be taken: the world kept its state."""
 
-    @property
-    def unstable(self) -> int:
-        """World-steps in which most of the kinetic energy was the time step's own error."""
-        return self._total(UNSTABLE)
+    unstable = Count(UNSTABLE)
+    """World-steps in which most of the kinetic energy was the time step's own error."""
 
     def __repr__(self) -> str:
         newton, trials = self.iterations, self.line_search_trials

@@ -8,9 +8,7 @@ from ..kernels.launch import solver_kernel
 
 
 @solver_kernel
-def finish_acceleration(
-    twist: wp.array(dtype=wp.spatial_vectorf), inv_dt: float, out: wp.array(dtype=wp.spatial_vectorf)
-):
+def finish_acceleration(twist: wp.array[wp.spatial_vectorf], inv_dt: float, out: wp.array[wp.spatial_vectorf]):
     """``out`` holds the twists at the start of the step when this begins."""
     b = wp.tid()
     out[b] = (twist[b] - out[b]) * inv_dt

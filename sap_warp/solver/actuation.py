@@ -13,7 +13,7 @@ import warp as wp
 from newton.solvers import SolverMuJoCo
 
 from ..kernels.structs import StructCache
-from .actuator_data import Actuator, ActuatorArrays, reset_activations
+from .actuator_data import Actuator, ActuatorArrays, reset_activations, set_activations
 from .layout import SCALAR_JOINTS
 from .length_sources import LengthModel, actuator_places, row_actuators, tendon_count
 from .motors import ranges, reader
@@ -128,3 +128,9 @@ class SapActuation:
             mask = self._no_mask if world_mask is None else world_mask
             inputs = [self.arrays(None), mask, int(world_mask is not None)]
             wp.launch(reset_activations, dim=self.total, inputs=inputs, device=self._model.device)
+
+    def set(self, values: wp.array, world_mask: wp.array) -> None:
+        """Give the activations of one world, float64 and by actuator, to the worlds of a mask."""
+        if self.has_dynamics:
+            inputs = [self.arrays(None), values, world_mask]
+            wp.launch(set_activations, dim=self.total, inputs=inputs, device=self._model.device)

@@ -16,6 +16,7 @@ from typing import Any
 import warp as wp
 
 from ..kernels.launch import solver_kernel
+from ..kernels.types import Bools
 
 INTEGRATOR = wp.constant(1)
 FILTER = wp.constant(2)
@@ -227,7 +228,7 @@ def make_actuator_force() -> Any:
 
 
 @solver_kernel
-def reset_activations(arrays: wp.array(dtype=ActuatorArrays), mask: wp.array(dtype=wp.bool), masked: int):
+def reset_activations(arrays: wp.array[ActuatorArrays], mask: Bools, masked: int):
     """Back to the initial activation, a thread for each actuator."""
     i = wp.tid()
     world = arrays[0].parameters[i].world
@@ -236,3 +237,14 @@ def reset_activations(arrays: wp.array(dtype=ActuatorArrays), mask: wp.array(dty
         chosen = mask[world]
     if chosen:
         arrays[0].act[i] = arrays[0].parameters[i].act0
+
+
+@solver_kernel
+def set_activations(
+    arrays: wp.array(dtype=ActuatorArrays), values: wp.array(dtype=wp.float64), mask: wp.array(dtype=wp.bool)
+):
+    """Activations of one world for all worlds of a mask, a thread for each actuator; worlds are alike."""
+    i = wp.tid()
+    world = arrays[0].parameters[i].world
+    if arrays[0].parameters[i].acts != 0 and mask[wp.max(world, 0)]:
+        arrays[0].act[i] = values[i % values.shape[0]]

@@ -19,39 +19,11 @@ from typing import Any
 import warp as wp
 
 from ..kernels.spatial import make_spatial
-from ..kernels.types import FP64, Types
+from ..kernels.types import FP64, Doubles, Types
+from .boundary_data import Coordinates, make_state_arrays
 from .kinematics import make_com_offset
 from .links import JointParameters
 from .motion_data import FORCED
-
-
-@wp.struct
-class Coordinates:
-    """A state in sap order, fp64, Newton's joint and body numbering."""
-
-    q: wp.array(dtype=wp.float64)
-    v: wp.array(dtype=wp.float64)  # free and distance joints [w, v_O] in F [rad/s, m/s]
-    f: wp.array(dtype=wp.float64)  # generalized forces, free and distance joints [tau_O, f] in F [N m, N]
-    body_f: wp.array(dtype=wp.spatial_vectord)  # residual -[tau_O, f] of the external wrenches, world axes [N m, N]
-
-
-@functools.cache
-def make_state_arrays(state: Types):
-    """Struct of a state and a control as the caller has them."""
-
-    @wp.struct
-    class StateArrays:
-        joint_q: wp.array(dtype=state.scalar)
-        joint_qd: wp.array(dtype=state.scalar)
-        body_q: wp.array(dtype=state.transform)
-        body_qd: wp.array(dtype=wp.spatial_vectorf)
-        body_f: wp.array(dtype=wp.spatial_vectorf)
-        joint_f: wp.array(dtype=wp.float32)
-        public_velocity: int  # whether they are in public order
-        public_joint_force: int
-        public_body_force: int
-
-    return StateArrays
 
 
 @wp.func
@@ -81,7 +53,7 @@ def make_orders(state: Types) -> SimpleNamespace:
     to_vec3, to_unit_quat, load3 = S.to_vec3, S.to_unit_quat, S.load_vec3
 
     @wp.func
-    def store3(a: wp.array(dtype=wp.float64), i: int, v: vec3):
+    def store3(a: Doubles, i: int, v: vec3):
         a[i] = v[0]
         a[i + 1] = v[1]
         a[i + 2] = v[2]
@@ -124,13 +96,7 @@ def make_orders(state: Types) -> SimpleNamespace:
         return wp.spatial_vectord(a[0], a[1], a[2], b[0], b[1], b[2])
 
     @wp.func
-    def write_velocity(
-        p: wp.ref[JointParameters],
-        joint: int,
-        q: wp.array(dtype=wp.float64),
-        v: wp.array(dtype=wp.float64),
-        out: wp.array(dtype=wp.float64),
-    ):
+    def write_velocity(p: wp.ref[JointParameters], joint: int, q: Doubles, v: Doubles, out: Doubles):
         """A floating joint's sap velocity v at positions q, in public order as a state holds it."""
         iv = p.joint_qd_start[joint]
         linear, angular = sap_to_public_velocity(load3(v, iv), load3(v, iv + 3), com_offset(p, joint, q))

@@ -16,101 +16,73 @@ import warp as wp
 from ..kernels.lanes import barrier, lane
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
+from .boundary_data import make_boundary_data
 from .integrate import CENTERED, MIDPOINT, make_turn
-from .layout import Layout
-from .links import make_link
-from .motion_data import make_motion_data
-
-
-@wp.struct
-class CarriedMotion:
-    """Pose of one body at the start of a step and its motion in the world."""
-
-    x: wp.vec3d  # origin [m]
-    r: wp.quatd  # R_WB
-    w_mean: wp.vec3d  # angular velocity that turns it during the step [rad/s]
-    v_mean: wp.vec3d  # velocity of its origin likewise [m/s]
-    w: wp.vec3d  # both after the step, at the pose of its start
-    v: wp.vec3d
 
 
 @functools.cache
 def make_carried(pose: Types, types: Types) -> tuple[Any, Any]:
     """Device functions ``remember_carried``, for all lanes, and ``release_carried``, for one body."""
-    Data, Link = make_motion_data(pose, types), make_link(pose)
+    Boundary = make_boundary_data(pose, types)
     S = make_spatial(FP64)
     to_vec3, to_unit_quat = S.to_vec3, S.to_unit_quat
     turn = make_turn()
     F = wp.float64
 
     @wp.func
-    def remember_carried(
-        layout: wp.ref[Layout],
-        d: wp.ref[Data],
-        world: int,
-        after: int,
-        integration: int,
-        carried: wp.array(dtype=CarriedMotion),
-    ):
-        """Note pose and motion of a world's carried bodies in ``d``, with velocities before (0) and then after (1)."""
+    def remember_carried(io: wp.ref[Boundary], world: int, after: int):
+        """Note pose and motion of a world's carried bodies, with velocities before (0) and then after (1) the step."""
         share = F(0.5)
-        if integration % CENTERED != MIDPOINT:
+        if io.integration % CENTERED != MIDPOINT:
             share = F(after)
-        i_end = layout.world_carried[world + 1]
-        i = int(layout.world_carried[world] + lane())
+        i_end = io.layout.world_carried[world + 1]
+        i = int(io.layout.world_carried[world] + lane())
         while i < i_end:
-            b = layout.carried_body[i]
-            p = to_vec3(d.p[b])
-            w = to_vec3(d.Vw[b])
-            v = to_vec3(d.Vv[b]) + wp.cross(w, p)
-            m = carried[i]
+            b = io.layout.carried_body[i]
+            p = to_vec3(io.d.p[b])
+            w = to_vec3(io.d.Vw[b])
+            v = to_vec3(io.d.Vv[b]) + wp.cross(w, p)
+            m = io.carried[i]
             if after == 0:
                 m.w_mean = wp.vec3d()
                 m.v_mean = wp.vec3d()
-            m.x = d.origin[layout.body_root[b]] + p
-            m.r = to_unit_quat(d.r[b])
+            m.x = io.d.origin[io.layout.body_root[b]] + p
+            m.r = to_unit_quat(io.d.r[b])
             m.w_mean += share * w
             m.v_mean += share * v
             m.w = w
             m.v = v
-            carried[i] = m
+            io.carried[i] = m
             i += wp.block_dim()
         barrier()
 
     @wp.func
-    def release_carried(
-        layout: wp.ref[Layout],
-        link: wp.ref[Link],
-        d: wp.ref[Data],
-        b: int,
-        m: CarriedMotion,
-        h: F,
-        integration: int,
-        q: wp.array(dtype=F),
-        v_new: wp.array(dtype=F),
-    ):
-        """Move body b in the world for h, and give q and v_new its joint coordinates; ``d`` has its parent after h."""
-        r_WB = turn(m.r, m.w_mean, h, integration % CENTERED)
+    def release_carried(io: wp.ref[Boundary], k: int, h: F):
+        """Move carried body k in the world for h, and find its joint coordinates; its parent is placed after h."""
+        m = io.carried[k]
+        b = io.layout.carried_body[k]
+        link = io.links[b]
+        r_WB = turn(m.r, m.w_mean, h, io.integration % CENTERED)
         x = m.x + m.v_mean * h
         arm = wp.quat_rotate(m.r, to_vec3(link.com))
         turned = wp.quat_rotate(r_WB, to_vec3(link.com))
         x += wp.cross(m.w_mean, arm) * h + arm - turned
         v = m.v + wp.cross(m.w, arm - turned)
-        o = d.origin[layout.body_root[b]]
-        w_P = to_vec3(d.Vw[link.parent])
-        v_P = to_vec3(d.Vv[link.parent]) + wp.cross(w_P, x - o)
-        r_WP = to_unit_quat(d.r[link.parent])
+        o = io.d.origin[io.layout.body_root[b]]
+        w_P = to_vec3(io.d.Vw[link.parent])
+        v_P = to_vec3(io.d.Vv[link.parent]) + wp.cross(w_P, x - o)
+        r_WP = to_unit_quat(io.d.r[link.parent])
         r_WF = r_WP * to_unit_quat(link.r_PF)
-        p_F = o + to_vec3(d.p[link.parent]) + wp.quat_rotate(r_WP, to_vec3(link.p_PF))
+        p_F = o + to_vec3(io.d.p[link.parent]) + wp.quat_rotate(r_WP, to_vec3(link.p_PF))
         p_FM = wp.quat_rotate_inv(r_WF, x + wp.quat_rotate(r_WB, to_vec3(link.p_BM)) - p_F)
         r_FM = wp.normalize(wp.quat_inverse(r_WF) * r_WB * wp.quat_inverse(to_unit_quat(link.r_MB)))
         w_F = wp.quat_rotate_inv(r_WF, m.w - w_P)
         v_F = wp.quat_rotate_inv(r_WF, v - v_P)
         for i in range(3):
-            q[link.q_start + i] = p_FM[i]
-            v_new[link.qd_start + i] = w_F[i]
-            v_new[link.qd_start + 3 + i] = v_F[i]
+            io.c.q[link.q_start + i] = p_FM[i]
+            io.v_new[link.qd_start + i] = w_F[i]
+            io.v_new[link.qd_start + 3 + i] = v_F[i]
         for i in range(4):
-            q[link.q_start + 3 + i] = r_FM[i]
+            io.c.q[link.q_start + 3 + i] = r_FM[i]
 
     return remember_carried, release_carried

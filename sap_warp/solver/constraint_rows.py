@@ -10,7 +10,7 @@ With F fixed in body a, M in body b, n and the axes in W, and w = w_b - w_a:
 
 All of these vanish for a motion that a and b share, so J has entries for the dofs above one of the two bodies only. A
 row asks for the rate that makes half of g go in a step, up to `CATCH_UP_SPEED`. What prescribed dofs do to g is taken
-off the rate that is asked of the others.
+off the rate that is asked of the others. R is `NEAR_RIGID` times the mobility of the row, see `LEAST_SHARE`.
 """
 
 import functools
@@ -20,58 +20,38 @@ import warp as wp
 from ..kernels.lanes import lane
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
-from .constraint_data import ANGLE, COUPLER, LENGTH, LINEAR, SWING, RowSource, make_constraint_data
-from .layout import Layout
-from .motion_data import make_motion_data
+from .constraint_data import (
+    ANGLE,
+    COUPLER,
+    IMMOBILE,
+    LENGTH,
+    LINEAR,
+    SWING,
+    RowSource,
+    make_constraint_data,
+    make_row_input,
+    make_row_points,
+    make_row_stage,
+)
 from .terms.near_rigid import NEAR_RIGID
 
 CATCH_UP_SPEED = 1.0
 """Most rate that a violated row asks for [m/s]: a loop that is far from closed would else be shot together."""
 TURN_SPEED = 5.0
 """The same of rows that hold angles and joint coordinates [rad/s or m/s]."""
-IMMOBILE = 1e-20
-"""A row whose mobility is below this cannot be moved by any dof."""
-
-
-@functools.cache
-def make_constraint_stage(pose: Types, dynamics: Types, types: Types):
-    """Struct of what the kernel works with and makes."""
-    Motion, Rows = make_motion_data(pose, dynamics), make_constraint_data(types)
-
-    @wp.struct
-    class ConstraintStage:
-        layout: Layout
-        motion: Motion
-        q: wp.array(dtype=wp.float64)
-        rows: Rows
-
-    return ConstraintStage
+LEAST_SHARE = 0.01
+"""A row counts as no less mobile than this share of its mobility in all directions. No dof of a planar linkage moves its
+pivots out of the plane but by rounding, and a row that were rigid in units of that would throw the linkage apart."""
 
 
 @functools.cache
 def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
     """The kernel: one block per world."""
-    Motion = make_motion_data(pose, dynamics)
-    Rows, Stage = make_constraint_data(types), make_constraint_stage(pose, dynamics, types)
+    Input, Rows = make_row_input(pose, dynamics), make_constraint_data(types)
+    Stage, points = make_row_stage(pose, dynamics, types), make_row_points(pose, dynamics)
+    to_vec3, rotation, point = points.to_vec3, points.rotation, points.point
     scalar = types.scalar
     F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
-
-    @wp.func
-    def rotation(d: wp.ref[Motion], b: int) -> quat:
-        r = d.r[b]
-        return wp.normalize(quat(F(r[0]), F(r[1]), F(r[2]), F(r[3])))
-
-    @wp.func
-    def to_vec3(v: dynamics.vec3) -> vec3:
-        return vec3(F(v[0]), F(v[1]), F(v[2]))
-
-    @wp.func
-    def frame_origin(layout: wp.ref[Layout], d: wp.ref[Motion], b: int, p: vec3, o: vec3) -> vec3:
-        """Position of a body-fixed point relative to o."""
-        if b < 0:
-            return p - o
-        q = d.p[b]
-        return vec3(F(q[0]), F(q[1]), F(q[2])) + wp.quat_rotate(rotation(d, b), p) + (d.origin[layout.body_root[b]] - o)
 
     @wp.func
     def rotation_vector(q_in: quat) -> vec3:
@@ -96,29 +76,18 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         return n + turned * F(0.5) + wp.cross(theta, turned) * c
 
     @wp.func
-    def prescribed_rate(
-        layout: wp.ref[Layout], d: wp.ref[Motion], b: int, spin: vec3, push: vec3, p: vec3, o: vec3
-    ) -> F:
+    def prescribed_rate(s: wp.ref[Input], b: int, spin: vec3, push: vec3, p: vec3, o: vec3) -> F:
         """Rate that a kinematic root gives a row at one of its bodies."""
         if b < 0:
             return F(0.0)
-        root = layout.body_root[b]
-        if layout.body_prescribed[root] == 0:
+        root = s.layout.body_root[b]
+        if s.layout.body_prescribed[root] == 0:
             return F(0.0)
-        w = to_vec3(d.Vw[root])
-        return wp.dot(spin, w) + wp.dot(push, to_vec3(d.Vv[root]) + wp.cross(w, p + (o - d.origin[root])))
+        w = to_vec3(s.motion.Vw[root])
+        return wp.dot(spin, w) + wp.dot(push, to_vec3(s.motion.Vv[root]) + wp.cross(w, p + (o - s.motion.origin[root])))
 
     @wp.func
-    def prepare_row(
-        layout: wp.ref[Layout],
-        d: wp.ref[Motion],
-        source: wp.ref[RowSource],
-        k: wp.ref[Rows],
-        q: wp.array(dtype=F),
-        free_dofs: int,
-        row: int,
-        h: F,
-    ):
+    def prepare_row(s: wp.ref[Input], source: wp.ref[RowSource], k: wp.ref[Rows], row: int, h: F):
         g = F(0.0)
         known = F(0.0)
         spin = vec3()  # the rate is spin . w + push . v, of b less of a
@@ -127,30 +96,30 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         o = vec3()
         slope = F(0.0)
         if source.kind == COUPLER:
-            g = q[source.coord_1] - source.c0
+            g = s.q[source.coord_1] - source.c0
             if source.coord_2 >= 0:
-                x = q[source.coord_2]
+                x = s.q[source.coord_2]
                 g -= x * (source.c1 + x * (source.c2 + x * (source.c3 + x * source.c4)))
                 slope = source.c1 + x * (F(2.0) * source.c2 + x * (F(3.0) * source.c3 + x * F(4.0) * source.c4))
-                if source.dof_2 >= free_dofs:
-                    known -= slope * d.v0[source.dof_2]
-            if source.dof_1 >= free_dofs:
-                known += d.v0[source.dof_1]
+                if source.dof_2 >= s.free_dofs:
+                    known -= slope * s.motion.v0[source.dof_2]
+            if source.dof_1 >= s.free_dofs:
+                known += s.motion.v0[source.dof_1]
         else:
             if source.b >= 0:
-                o = d.origin[layout.body_root[source.b]]
+                o = s.motion.origin[s.layout.body_root[source.b]]
             else:
-                o = d.origin[layout.body_root[source.a]]
+                o = s.motion.origin[s.layout.body_root[source.a]]
             r_F = source.r_aF
             r_M = source.r_bM
             if source.a >= 0:
-                r_F = rotation(d, source.a) * r_F
+                r_F = rotation(s, source.a) * r_F
             if source.b >= 0:
-                r_M = rotation(d, source.b) * r_M
+                r_M = rotation(s, source.b) * r_M
             n = wp.quat_rotate(r_F, source.n)
             if source.kind == LINEAR:
-                p_M = frame_origin(layout, d, source.b, source.p_bM, o)
-                g = wp.dot(n, p_M - frame_origin(layout, d, source.a, source.p_aF, o))
+                p_M = point(s, source.b, source.p_bM, o)
+                g = wp.dot(n, p_M - point(s, source.a, source.p_aF, o))
                 push = n
             elif source.kind == ANGLE:
                 theta = rotation_vector(wp.quat_inverse(r_F) * r_M)
@@ -165,10 +134,11 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
                 a_M = wp.quat_rotate(r_M, source.axis)
                 g = wp.dot(n, a_M) - wp.dot(source.n, source.axis)
                 spin = wp.cross(a_M, n)
-            known = prescribed_rate(layout, d, source.b, spin, push, p_M, o)
-            known -= prescribed_rate(layout, d, source.a, spin, push, p_M, o)
+            known = prescribed_rate(s, source.b, spin, push, p_M, o)
+            known -= prescribed_rate(s, source.a, spin, push, p_M, o)
 
         mobility = F(0.0)
+        reach = F(0.0)  # mobility of the row in all directions together
         for i in range(k.row_entry[row], k.row_entry[row + 1]):
             e = k.entry_dof[i]
             J = F(1.0)
@@ -176,11 +146,14 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
                 if k.entry_side[i] > 0:
                     J = -slope
             else:
-                arm = p_M + (o - d.origin[layout.body_root[layout.dof_body[e]]])
-                sw = to_vec3(d.Sw[e])
-                J = F(k.entry_side[i]) * (wp.dot(spin, sw) + wp.dot(push, to_vec3(d.Sv[e]) + wp.cross(sw, arm)))
+                arm = p_M + (o - s.motion.origin[s.layout.body_root[s.layout.dof_body[e]]])
+                sw = to_vec3(s.motion.Sw[e])
+                sv = to_vec3(s.motion.Sv[e]) + wp.cross(sw, arm)
+                J = F(k.entry_side[i]) * (wp.dot(spin, sw) + wp.dot(push, sv))
+                every = wp.dot(spin, spin) * wp.dot(sw, sw) + wp.dot(push, push) * wp.dot(sv, sv)
+                reach += every / F(s.motion.A[s.layout.rows.entry[e] + e - s.layout.rows.first[e]])
             k.J[i] = scalar(J)
-            mobility += J * J / F(d.A[layout.rows.entry[e] + e - layout.rows.first[e]])
+            mobility += J * J / F(s.motion.A[s.layout.rows.entry[e] + e - s.layout.rows.first[e]])
         k.violation[row] = scalar(g)
         catch_up = F(wp.static(TURN_SPEED))
         if source.kind == LINEAR:
@@ -188,19 +161,17 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - known)  # tau = h
         k.R[row] = scalar(0.0)
         if source.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
-            k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * mobility)
+            k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * wp.max(mobility, F(wp.static(LEAST_SHARE)) * reach))
 
     @solver_kernel
-    def constraint_data(
-        first_world: int, stage: wp.array(dtype=Stage), sources: wp.array(dtype=RowSource), free_dofs: int, dt: F
-    ):
+    def constraint_data(first_world: int, stage: wp.array[Stage], sources: wp.array[RowSource], dt: F):
         world = first_world + wp.tid() // wp.block_dim()
         k = stage[0].rows
         row_end = k.world_row[world + 1]
         row = int(k.world_row[world] + lane())
         while row < row_end:
             if sources[row].kind != LENGTH:
-                prepare_row(stage[0].layout, stage[0].motion, sources[row], k, stage[0].q, free_dofs, row, dt)
+                prepare_row(stage[0].input, sources[row], k, row, dt)
             row += wp.block_dim()
 
     return constraint_data

@@ -11,7 +11,7 @@ import numpy as np
 from newton.solvers import SolverMuJoCo
 
 from . import constraint_data as kinds
-from .initial_poses import body_poses, inverse, multiply, rotate
+from .initial_poses import body_poses, inverse, multiply, reference_coordinates, rotate
 from .topology import tree_joints
 
 EQUALITY = "mujoco:equality_constraint"
@@ -179,14 +179,7 @@ def _equality_rows(model: newton.Model) -> Iterator[Row]:
 
 def _reference_poses(model: newton.Model) -> np.ndarray:
     """Body poses with scalar joints at zero, ball joints at rest and floating joints as the model has them; last: W."""
-    q, start = model.joint_q.numpy().copy(), model.joint_q_start.numpy()
-    for joint, kind in enumerate(model.joint_type.numpy()):
-        span = slice(start[joint], start[joint + 1])
-        if kind == newton.JointType.BALL:
-            q[span] = (0.0, 0.0, 0.0, 1.0)
-        elif kind not in (newton.JointType.FREE, newton.JointType.DISTANCE):
-            q[span] = 0.0
-    return np.concatenate([body_poses(model, q), [[0.0, 0, 0, 0, 0, 0, 1]]])
+    return np.concatenate([body_poses(model, reference_coordinates(model)), [[0.0, 0, 0, 0, 0, 0, 1]]])
 
 
 def _relative(X: np.ndarray, Y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

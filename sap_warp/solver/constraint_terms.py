@@ -18,20 +18,17 @@ from .terms.bounded import UNBOUNDED, make_bounded_term
 
 
 @functools.cache
-def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Device functions; the precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
-    Rows = make_constraint_data(types)
-    bounded = make_bounded_term(types)
-    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+def make_row_terms(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
+    """Device functions about one row; the precisions are those of `make_problem`."""
+    Problem, Rows = make_problem(dynamics, types, linear, pose).Problem, make_constraint_data(types)
+    bounded, scalar, vec3 = make_bounded_term(types), types.scalar, types.vec3
 
     @wp.func
     def row_count(p: wp.ref[Problem]) -> int:
         return p.bilateral.world_row[p.world + 1] - p.bilateral.world_row[p.world]
 
     @wp.func
-    def rate(k: wp.ref[Rows], row: int, v: wp.array(dtype=scalar)) -> scalar:
+    def rate(k: wp.ref[Rows], row: int, v: wp.array[scalar]) -> scalar:
         """J v of one row."""
         total = scalar(0.0)
         i_end = k.row_entry[row + 1]
@@ -51,67 +48,65 @@ def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Ty
         most = scalar(wp.static(UNBOUNDED))
         return k.low[row] > -most or k.high[row] < most
 
+    return SimpleNamespace(row_count=row_count, rate=rate, row_term=row_term, has_bounds=has_bounds)
+
+
+@functools.cache
+def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
+    """Device functions about the rows of a world; the precisions are those of `make_problem`."""
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data = structs.Problem, structs.Data
+    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+
+    terms = make_row_terms(dynamics, types, linear, pose)
+    row_count, rate, row_term, has_bounds = terms.row_count, terms.rate, terms.row_term, terms.has_bounds
+
     @wp.func
     def start_rows(p: wp.ref[Problem], s: wp.ref[Data]):
         """Slack of all rows at s.v."""
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world] + lane())
-        while row < row_end:
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
             s.slack[row] = p.bilateral.vhat[row] - rate(p.bilateral, row, s.v)
-            row += wp.block_dim()
 
     @wp.func
     def rows_cost(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """A lane's share of the cost of the rows without bounds, and of those with bounds."""
         cost = vec3()
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world] + lane())
-        while row < row_end:
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
             if p.bilateral.R[row] > scalar(0.0):
                 value = row_term(p.bilateral, row, s.slack[row])[0]
                 if has_bounds(p.bilateral, row):
                     cost[1] += value
                 else:
                     cost[0] += value
-            row += wp.block_dim()
         return cost
 
     @wp.func
     def aim_rows(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """Change of the slack along s.dv; returns a lane's share of slope and curvature of rows without bounds."""
         total = vec3()
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world] + lane())
-        while row < row_end:
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
             change = -rate(p.bilateral, row, s.dv)
             s.dslack[row] = change
             if p.bilateral.R[row] > scalar(0.0) and not has_bounds(p.bilateral, row):
                 term = row_term(p.bilateral, row, s.slack[row])
                 total += vec3(term[1] * change, term[2] * change * change, scalar(0.0))
-            row += wp.block_dim()
         return total
 
     @wp.func
     def bounded_along(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar) -> vec3:
         """A lane's share of cost, slope and curvature in alpha of the rows with bounds."""
         total = vec3()
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world] + lane())
-        while row < row_end:
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
             if p.bilateral.R[row] > scalar(0.0) and has_bounds(p.bilateral, row):
                 change = s.dslack[row]
                 term = row_term(p.bilateral, row, s.slack[row] + alpha * change)
                 total += vec3(term[0], term[1] * change, term[2] * change * change)
-            row += wp.block_dim()
         return total
 
     @wp.func
     def advance_rows(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar):
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world] + lane())
-        while row < row_end:
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
             s.slack[row] = s.slack[row] + alpha * s.dslack[row]
-            row += wp.block_dim()
 
     @wp.func
     def add_impulses(p: wp.ref[Problem], s: wp.ref[Data]):

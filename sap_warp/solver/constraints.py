@@ -11,12 +11,12 @@ import warp as wp
 from ..kernels.launch import WorldRange
 from ..kernels.structs import StructArgument
 from ..kernels.types import TYPES
-from .constraint_data import LENGTH, RowSource, make_constraint_data
-from .constraint_rows import make_constraint_kernel, make_constraint_stage
+from .constraint_data import LENGTH, RowSource, make_constraint_data, make_row_stage
+from .constraint_rows import make_constraint_kernel
 from .constraint_sources import Row, constraint_rows
 from .layout import LayoutSizes
 from .length_sources import LengthModel, read_lengths
-from .lengths import SapLengths
+from .lengths import SapLengths, dense_rows, fill_row_input
 from .maps import Maps
 from .terms.bounded import UNBOUNDED
 
@@ -102,25 +102,16 @@ class SapConstraints:
             return
         if self._stage is None:
             precisions = (free_motion.pose_types, free_motion.types, self.types)
-            stage: Any = make_constraint_stage(*precisions)()
-            stage.layout, stage.motion, stage.q = self.layout, free_motion.data, boundary.joint_q
+            stage: Any = make_row_stage(*precisions)()
+            fill_row_input(stage.input, self, boundary, free_motion)
             stage.rows = self.data
             self._stage = StructArgument(stage, self.model.device)
             self._kernel = make_constraint_kernel(*precisions)
-        free_dofs = self.sizes.free_dof_count
-        worlds.launch(self._kernel, self._stage.array, self._sources, free_dofs, dt, device=self.model.device)
+        worlds.launch(self._kernel, self._stage.array, self._sources, dt, device=self.model.device)
 
     def dense(self, world: int = 0) -> np.ndarray:
         """J of one world for inspection, shape [rows, dofs]; columns in Newton's dof order of that world."""
-        start, end = self.layout.world_dof.numpy()[world : world + 2]
-        order = np.argsort(self.layout.dof_newton.numpy()[start:end])
-        first, last = self.rows(world)
-        entry, dofs, values = (getattr(self.data, n).numpy() for n in ("row_entry", "entry_dof", "J"))
-        J = np.zeros((last - first, end - start))
-        for row in range(first, last):
-            span = slice(entry[row], entry[row + 1])
-            J[row - first, dofs[span] - start] = values[span]
-        return J[:, order]
+        return dense_rows(self.layout, world, range(*self.rows(world)), self.data.row_entry, self.data)
 
     def rows(self, world: int = 0) -> tuple[int, int]:
         """First row of a world and the one after its last."""

@@ -39,14 +39,11 @@ def make_bin_kernel(state: Types):
     S = make_spatial(FP64)
     to_vec3_64, to_quat_64 = S.to_vec3, S.to_quat
     flat_input, flat_bins = make_flat(ContactInput), make_flat(Bins)
+    StatePoses = wp.array[state.transform]
 
     @wp.func
     def world_point(
-        layout: wp.ref[Layout],
-        c: wp.ref[ContactInput],
-        body_q: wp.array(dtype=state.transform),
-        shape: int,
-        point: wp.vec3f,
+        layout: wp.ref[Layout], c: wp.ref[ContactInput], body_q: StatePoses, shape: int, point: wp.vec3f
     ) -> wp.vec3d:
         x = to_vec3_64(point)
         b = c.shape_owner[shape + 1].body
@@ -57,17 +54,17 @@ def make_bin_kernel(state: Types):
         return x
 
     @wp.func
-    def gap(
-        layout: wp.ref[Layout], c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int
-    ) -> wp.float64:
+    def gap(layout: wp.ref[Layout], c: wp.ref[ContactInput], body_q: StatePoses, i: int) -> wp.float64:
         """phi0 of a contact [m]."""
-        x0 = world_point(layout, c, body_q, c.shape0[i], c.point0[i])
-        x1 = world_point(layout, c, body_q, c.shape1[i], c.point1[i])
-        return contact_gap(to_vec3_64(c.normal[i]), x1 - x0, wp.float64(c.margin0[i]), wp.float64(c.margin1[i]))
+        x0 = world_point(layout, c, body_q, c.rows.shape0[i], c.rows.point0[i])
+        x1 = world_point(layout, c, body_q, c.rows.shape1[i], c.rows.point1[i])
+        return contact_gap(
+            to_vec3_64(c.rows.normal[i]), x1 - x0, wp.float64(c.rows.margin0[i]), wp.float64(c.rows.margin1[i])
+        )
 
     @wp.func
     def displace_shallowest(
-        bins: wp.ref[Bins], c: wp.ref[ContactInput], body_q: wp.array(dtype=state.transform), i: int, first: int, n: int
+        bins: wp.ref[Bins], c: wp.ref[ContactInput], body_q: StatePoses, i: int, first: int, n: int
     ):
         """Give contact i, the n-th of its world after all slots were taken, the slot of the shallowest one."""
         end = first + bins.capacity
@@ -84,25 +81,21 @@ def make_bin_kernel(state: Types):
 
     @solver_kernel
     def bin_contacts(
-        bins_in: wp.array(dtype=Bins),
-        contacts: wp.array(dtype=ContactInput),
-        body_q: wp.array(dtype=state.transform),
-        contact_max: int,
-        threads: int,
+        bins_in: wp.array[Bins], contacts: wp.array[ContactInput], body_q: StatePoses, contact_max: int, threads: int
     ):
         bins = bins_in[0]
         c = contacts[0]
         flat_bins(bins)
         flat_input(c)
         capacity = bins.capacity
-        i_end = wp.min(c.count[0], contact_max)
+        i_end = wp.min(c.rows.count[0], contact_max)
         i = int(wp.tid())
-        if i == 0 and c.count[0] > contact_max:
-            lost = wp.int64(c.count[0] - contact_max)
+        if i == 0 and c.rows.count[0] > contact_max:
+            lost = wp.int64(c.rows.count[0] - contact_max)
             bins.lost[0] += lost
             bins.lost[1] = wp.max(bins.lost[1], lost)
         while i < i_end:
-            world = wp.max(c.shape_owner[c.shape0[i] + 1].world, c.shape_owner[c.shape1[i] + 1].world)
+            world = wp.max(c.shape_owner[c.rows.shape0[i] + 1].world, c.shape_owner[c.rows.shape1[i] + 1].world)
             if world >= 0:
                 slot = wp.atomic_add(bins.found, world, 1)
                 if slot < capacity:

@@ -15,8 +15,8 @@ from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache
 from ..kernels.types import FP32, Types
+from .objective import make_project_row
 from .solve_data import make_problem
-from .terms.contact import make_contact_term
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def make_contact_force_kernel(dynamics: Types, types: Types, linear: Types, pose
     """The kernel: one block per world. The precisions are those of `make_problem`."""
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
-    project = make_contact_term(types).project
-    scalar, vec3 = types.scalar, types.vec3
+    project_row = make_project_row(dynamics, types, linear, pose)
+    scalar, vec3, F = types.scalar, types.vec3, wp.float64
     to_vec3, to_vec3f, to_pose = (make_spatial(t).to_vec3 for t in (types, FP32, pose))
 
     @wp.func
@@ -71,15 +71,7 @@ def make_contact_force_kernel(dynamics: Types, types: Types, linear: Types, pose
 
     @wp.func
     def row_force(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> vec3:
-        c = project(
-            s.vc[row],
-            p.contacts.normal[row],
-            p.contacts.vhat[row],
-            p.contacts.mu[row],
-            p.contacts.Rt[row],
-            p.contacts.Rn[row],
-        )
-        return c.gamma / p.h
+        return project_row(p, row, s.vc[row]).gamma / p.h
 
     @wp.func
     def store_contact(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[ForceArrays], row: int):
@@ -121,11 +113,7 @@ def make_contact_force_kernel(dynamics: Types, types: Types, linear: Types, pose
 
     @solver_kernel
     def contact_forces(
-        first_world: int,
-        problem: wp.array(dtype=Problem),
-        data: wp.array(dtype=Data),
-        arrays: wp.array(dtype=ForceArrays),
-        dt: wp.float64,
+        first_world: int, problem: wp.array[Problem], data: wp.array[Data], arrays: wp.array[ForceArrays], dt: F
     ):
         world = first_world + wp.tid() // wp.block_dim()
         p = problem[0]

@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from ..kernels.structs import array_struct
+from .motors import MOTOR_NUMBERS
+
 CARRIED = wp.constant(1)
 """A kinematic root carries the body."""
 MASSLESS = wp.constant(2)
@@ -23,20 +26,20 @@ class ShapeOwner:
     ground: int  # its number among the shapes of no world, where worlds may give it a friction of their own, else -1
 
 
+CONTACT_ARRAYS = (
+    dict.fromkeys(("count", "shape0", "shape1"), wp.int32)
+    | dict.fromkeys(("point0", "point1", "offset0", "offset1", "normal"), wp.vec3f)
+    | dict.fromkeys(("margin0", "margin1"), wp.float32)
+)
+"""Arrays of Newton's contact buffer that every contact has, without the prefix of their names."""
+ContactArrays = array_struct("ContactArrays", CONTACT_ARRAYS)
+
+
 @wp.struct
 class ContactInput:
     """Newton's contact buffer and shape materials, by reference."""
 
-    count: wp.array(dtype=wp.int32)
-    shape0: wp.array(dtype=wp.int32)
-    shape1: wp.array(dtype=wp.int32)
-    point0: wp.array(dtype=wp.vec3f)
-    point1: wp.array(dtype=wp.vec3f)
-    offset0: wp.array(dtype=wp.vec3f)
-    offset1: wp.array(dtype=wp.vec3f)
-    normal: wp.array(dtype=wp.vec3f)
-    margin0: wp.array(dtype=wp.float32)
-    margin1: wp.array(dtype=wp.float32)
+    rows: ContactArrays
     stiffness: wp.array(dtype=wp.float32)  # per-contact overrides, empty if the buffer has none
     damping: wp.array(dtype=wp.float32)
     friction: wp.array(dtype=wp.float32)
@@ -53,38 +56,28 @@ class ContactInput:
     own_ground: wp.array(dtype=wp.int32)  # ... which counts if this is not 0
 
 
-@wp.struct
-class DofInput:
-    """Newton's joint term parameters and the control's targets, by reference."""
-
-    target_ke: wp.array(dtype=wp.float32)
-    target_kd: wp.array(dtype=wp.float32)
-    target_mode: wp.array(dtype=wp.int32)
-    target_q: wp.array(dtype=wp.float32)
-    target_qd: wp.array(dtype=wp.float32)
-    act: wp.array(dtype=wp.float32)
-    effort_limit: wp.array(dtype=wp.float32)
-    velocity_limit: wp.array(dtype=wp.float32)
-    friction: wp.array(dtype=wp.float32)
-    limit_lower: wp.array(dtype=wp.float32)
-    limit_upper: wp.array(dtype=wp.float32)
-    limit_ke: wp.array(dtype=wp.float32)
-    limit_kd: wp.array(dtype=wp.float32)
-    has_motors: int
-    ctrl: wp.array(dtype=wp.float32)  # MuJoCo's control inputs, by actuator; empty if the model has none
-    motor_index: wp.array(dtype=wp.int32)  # actuator of each dof or -1, and its parameters by dof, see `motors`
-    motor_idle: wp.array(dtype=wp.int32)  # 1 if it does nothing at a control input of zero
-    motor_gain: wp.array(dtype=wp.float32)
-    motor_u0: wp.array(dtype=wp.float32)
-    motor_kp: wp.array(dtype=wp.float32)
-    motor_kd: wp.array(dtype=wp.float32)
-    motor_low: wp.array(dtype=wp.float32)
-    motor_high: wp.array(dtype=wp.float32)
-    motor_limit: wp.array(dtype=wp.float32)
-    has_springs: int
-    spring_stiffness: wp.array(dtype=wp.float32)  # passive springs, empty if the model has none
-    spring_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate at rest [m or rad]
-    coordinate_reference: wp.array(dtype=wp.float32)  # MuJoCo coordinate where joint_q is zero
+JOINT_ARRAYS = {"target_mode": wp.int32} | dict.fromkeys(
+    ("target_ke", "target_kd", "effort_limit", "velocity_limit", "friction")
+    + ("limit_lower", "limit_upper", "limit_ke", "limit_kd"),
+    wp.float32,
+)
+"""Newton's parameters of the terms of joints, without the prefix of their names."""
+SPRINGS = {
+    "spring_stiffness": "dof_passive_stiffness",
+    "spring_reference": "dof_springref",
+    "coordinate_reference": "dof_ref",
+}
+"""Passive springs in MuJoCo's names: stiffness, coordinate at rest, and coordinate where joint_q is zero [m or rad]."""
+DofInput = array_struct(
+    "DofInput",
+    JOINT_ARRAYS
+    | dict.fromkeys(("target_q", "target_qd", "act", "ctrl", *MOTOR_NUMBERS, *SPRINGS), wp.float32)
+    | dict.fromkeys(("motor_index", "motor_idle"), wp.int32)
+    | dict.fromkeys(("has_motors", "has_springs"), int),
+)
+"""Newton's parameters of joint terms and the control's targets, by reference. ``ctrl`` are MuJoCo's control inputs by
+actuator, empty if the model has none; ``motor_index`` is the actuator of each dof or -1, ``motor_idle`` 1 if it does
+nothing at an input of zero, and its numbers are by dof, see `motors`. Springs are empty if the model has none."""
 
 
 def ground_shapes(model: Any) -> np.ndarray:

@@ -19,52 +19,30 @@ from ..contacts import dropped_by_world
 from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
-from ..kernels.types import FP32, FP64, TYPES, Types
+from ..kernels.types import FP32, FP64, TYPES, Ints, Types
 from .contact_binning import Bins, make_bin_kernel
 from .contact_choice import make_keep_deepest
 from .contact_data import make_contact_data
-from .contact_input import ContactInput, DofInput, ground_shapes, shape_owners
+from .contact_input import (
+    CONTACT_ARRAYS,
+    JOINT_ARRAYS,
+    SPRINGS,
+    ContactInput,
+    DofInput,
+    ground_shapes,
+    shape_owners,
+)
 from .contact_lists import make_list_rows
 from .contact_rows import make_contact_rows
+from .contact_stage import make_contact_stage
 from .contact_weight import DELASSUS, make_mobility
 from .joint_terms import make_distance_rows, make_joint_terms
 from .layout import Layout, LayoutSizes
-from .links import JointParameters, Links
-from .motion_data import make_motion_data
+from .links import Links
 from .motors import Motors
-from .terms.contact import ContactLaw, contact_law
+from .terms.contact import contact_law
 from .terms.dof import make_dof_terms
 from .topology import carriers
-
-
-@functools.cache
-def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types):
-    """Struct of what the kernel works with and makes."""
-    Motion, Contacts = make_motion_data(pose, dynamics), make_contact_data(types)
-    Terms, Mobility = make_dof_terms(types).DofTerms, make_mobility(weight).Mobility
-
-    @wp.struct
-    class ContactStage:
-        layout: Layout
-        mobility: wp.array(dtype=Mobility)
-        law: ContactLaw
-        motion: Motion
-        joints: JointParameters
-        q: wp.array(dtype=wp.float64)
-        found: wp.array(dtype=wp.int32)  # contacts that binning found, by world
-        slot: wp.array(dtype=wp.int32)  # which of them were kept, ``slots`` for each world
-        slots: int
-        newcomer: wp.array(dtype=wp.int32)  # contacts that found a world full, see `Bins`
-        ordered: int  # 1 if a world that is not full has its slots in order already
-        scratch: wp.array(dtype=weight.vec3)
-        rows: Contacts
-        terms: Terms
-        contact_count: wp.array(dtype=wp.int32)
-        truncated: wp.array(dtype=wp.int32)
-        lost: wp.array(dtype=wp.int64)  # the same over all steps
-        most_lost: wp.array(dtype=wp.int32)  # and the most in one step
-
-    return ContactStage
 
 
 @functools.cache
@@ -78,8 +56,8 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     Stage = make_contact_stage(pose, dynamics, weight, types)
     rows = make_contact_rows(pose, contact_pose, dynamics, weight, types)
     assign_contacts, place_contacts, refine_contact = rows.assign_contacts, rows.place_contacts, rows.refine_contact
-    prepare_dof = make_joint_terms(pose, dynamics, types)
-    prepare_distance = make_distance_rows(pose, contact_pose, dynamics, types)
+    prepare_dof = make_joint_terms(pose, dynamics, weight, types)
+    prepare_distance = make_distance_rows(pose, contact_pose, dynamics, weight, types)
     list_rows = make_list_rows(types)
     keep_deepest = make_keep_deepest(pose, contact_pose, dynamics)
     flat_stage, flat_contacts, flat_dofs = make_flat(Stage), make_flat(ContactInput), make_flat(DofInput)
@@ -91,7 +69,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     large = wp.func if by_value else wp.func(inline=False)
 
     @wp.func
-    def sort_slots(slot: wp.array(dtype=wp.int32), first: int, last: int):
+    def sort_slots(slot: Ints, first: int, last: int):
         """Ascending contact order, whatever order the threads came in: results do not depend on scheduling."""
         i = int(first + 1)
         while i < last:
@@ -104,7 +82,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             i += 1
 
     @wp.func
-    def prepare_dofs(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64):
+    def prepare_dofs(stage_in: stage_type, dofs_in: wp.array[DofInput], world: int, dt: wp.float64):
         """Terms of the dofs of a world."""
         s = read_stage(stage_in)
         dofs = dofs_in[0]
@@ -113,7 +91,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         i_end = s.layout.world_term[world + 1]
         i = int(s.layout.world_term[world] + lane())
         while i < i_end:
-            prepare_dof(s.layout, s.joints, dofs, s.law, s.motion, s.terms, s.q, s.layout.term_dof[i], dt)
+            prepare_dof(s, dofs, s.layout.term_dof[i], dt)
             i += wp.block_dim()
 
     @large
@@ -130,16 +108,15 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             row = world * s.rows.capacity
             while i < i_end:
                 b = s.layout.distance_body[i]
-                lower = prepare_distance(s.layout, s.joints, dofs, s.motion, s.rows, b, False, row + count, dt)
-                count += lower
-                count += prepare_distance(s.layout, s.joints, dofs, s.motion, s.rows, b, True, row + count, dt)
+                count += prepare_distance(s, dofs, b, False, row + count, dt)
+                count += prepare_distance(s, dofs, b, True, row + count, dt)
                 i += 1
         return count
 
     @wp.func
     def assign_rows(
         stage_in: stage_type,
-        contacts_in: wp.array(dtype=ContactInput),
+        contacts_in: wp.array[ContactInput],
         first: int,
         end: int,
         first_slot: int,
@@ -152,8 +129,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         flat_stage(s)
         flat_contacts(c)
         special = s.law.weight_mode | s.law.point_mode | s.law.follows | c.has_overrides | c.has_surface_velocity
-        to_slot = first_slot - first
-        return special | assign_contacts(c, s.law, s.rows, s.slot, to_slot, first + lane(), end, world, dt)
+        return special | assign_contacts(s, c, first_slot - first, first + lane(), end, world, dt)
 
     @large
     def place_rows(stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
@@ -162,7 +138,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         c = contacts_in[0]
         flat_stage(s)
         flat_contacts(c)
-        place_contacts(s.mobility, c, s.law, s.motion, s.rows, first + lane(), end)
+        place_contacts(s, c, first + lane(), end)
 
     @large
     def refine_rows(
@@ -180,7 +156,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
             row = wp.where(lane() == 0, first, end)
             stride = 1
         while row < end:
-            refine_contact(s.layout, s.mobility, c, s.law, s.motion, s.rows, row, dt, s.scratch)
+            refine_contact(s, c, row, dt)
             row += stride
 
     @wp.func
@@ -193,9 +169,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         list_rows(layout, out, world)
 
     @wp.func
-    def choose_contacts(
-        stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), world: int, first: int, last: int
-    ):
+    def choose_contacts(stage_in: stage_type, contacts_in: wp.array[ContactInput], world: int, first: int, last: int):
         """Let the slots of a world that is too full have the deepest contacts."""
         s = read_stage(stage_in)
         c = contacts_in[0]
@@ -208,11 +182,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
     @solver_kernel
     def contact_data(
-        first_world: int,
-        stage: stage_type,
-        contacts: wp.array(dtype=ContactInput),
-        dofs: wp.array(dtype=DofInput),
-        dt: wp.float64,
+        first_world: int, stage: stage_type, contacts: wp.array[ContactInput], dofs: wp.array[DofInput], dt: wp.float64
     ):
         world = first_world + wp.tid() // wp.block_dim()
         prepare_dofs(stage, dofs, world, dt)
@@ -273,7 +243,8 @@ class SapContactJacobian:
         for name in chains if layout.has_chains else ():
             setattr(self.data.hessian, name, getattr(layout.rows, name))
         self.terms: Any = make_dof_terms(self.types).DofTerms()
-        allocate_arrays(self.terms, {}, sizes.dof_count, device)
+        for terms in (self.terms, self.terms.drive, self.terms.motor):
+            allocate_arrays(terms, {}, sizes.dof_count, device)
         self._contact_inputs, self._dof_inputs = StructCache(device), StructCache(device)
         self.motors = Motors(model.newton_model)
 
@@ -427,24 +398,10 @@ class SapContactJacobian:
         return J[:, :, order]
 
     def _contact_input(self, contacts: Any) -> wp.array:
-        names = (
-            "shape0",
-            "shape1",
-            "point0",
-            "point1",
-            "offset0",
-            "offset1",
-            "normal",
-            "margin0",
-            "margin1",
-            "count",
-            "stiffness",
-            "damping",
-            "friction",
-            "surface_velocity",
-        )
         model = self.model
-        arrays = {name: getattr(contacts, f"rigid_contact_{name}") for name in names}
+        arrays = {f"rows.{name}": getattr(contacts, f"rigid_contact_{name}") for name in CONTACT_ARRAYS}
+        some = ("stiffness", "damping", "friction", "surface_velocity")
+        arrays |= {name: getattr(contacts, f"rigid_contact_{name}") for name in some}
         arrays |= {"shape_owner": self._shape_owner, "shape_ke": model.shape_material_ke}
         arrays |= {"shape_mu": model.shape_material_mu, "shape_tau": model.shape_material_tau}
         arrays |= {"ground_mu": self.ground_mu, "own_ground": self.own_ground, "newcomer": self._newcomer(contacts)}
@@ -480,19 +437,7 @@ class SapContactJacobian:
 
     def dof_input(self, control: Any, ctrl: wp.array | None) -> wp.array:
         """The `DofInput` of a step with these inputs, on the device."""
-        names = (
-            "target_ke",
-            "target_kd",
-            "target_mode",
-            "effort_limit",
-            "velocity_limit",
-            "friction",
-            "limit_lower",
-            "limit_upper",
-            "limit_ke",
-            "limit_kd",
-        )
-        arrays = {name: getattr(self.model, f"joint_{name}") for name in names}
+        arrays = {name: getattr(self.model, f"joint_{name}") for name in JOINT_ARRAYS}
         arrays |= {"target_q": control.joint_target_pos, "target_qd": control.joint_target_vel}
         arrays |= {"act": control.joint_act, **passive_springs(self.model), **self.motors.inputs(ctrl)}
 
@@ -508,11 +453,6 @@ class SapContactJacobian:
 def passive_springs(model: Any) -> dict[str, wp.array | None]:
     """MuJoCo's passive joint springs, if the model carries them: stiffness [N/m, N m/rad] and coordinates [m, rad]."""
     attributes = getattr(model, "mujoco", None)
-    names = {
-        "spring_stiffness": "dof_passive_stiffness",
-        "spring_reference": "dof_springref",
-        "coordinate_reference": "dof_ref",
-    }
-    found = {field: getattr(attributes, name, None) for field, name in names.items()}
+    found = {field: getattr(attributes, name, None) for field, name in SPRINGS.items()}
     complete = all(array is not None for array in found.values())
-    return found if complete else dict.fromkeys(names)
+    return found if complete else dict.fromkeys(SPRINGS)

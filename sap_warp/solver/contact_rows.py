@@ -20,11 +20,10 @@ import warp as wp
 from ..kernels.contact_gap import contact_gap
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
-from .contact_data import make_contact_data
 from .contact_input import CARRIED, MASSLESS, ContactInput, ShapeOwner
+from .contact_stage import make_contact_stage
 from .contact_weight import BODY_INERTIA, DELASSUS, make_delassus, make_mobility
 from .kinematics import make_point_acceleration
-from .layout import Layout
 from .motion_data import make_motion_data
 from .options import CONTACT_POINT_MODES
 from .terms.contact import ContactLaw, Material, combine_materials, compliance, decay_rate, make_contact_term
@@ -104,7 +103,9 @@ def shape_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], shape: int,
 @wp.func
 def contact_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], i: int, world: int) -> Material:
     """Material of one contact. Overrides as Newton means them: stiffness and damping replace, friction scales."""
-    m = combine_materials(shape_material(c, law, c.shape0[i], world), shape_material(c, law, c.shape1[i], world))
+    m = combine_materials(
+        shape_material(c, law, c.rows.shape0[i], world), shape_material(c, law, c.rows.shape1[i], world)
+    )
     if c.has_overrides != 0:
         if c.stiffness[i] > 0.0:
             m.k = wp.float64(c.stiffness[i])
@@ -124,14 +125,14 @@ def make_contact_gap(pose: Types, contact_pose: Types, dynamics: Types):
 
     @wp.func
     def gap(c: wp.ref[ContactInput], d: wp.ref[Motion], i: int) -> T:
-        n = wp.normalize(to_pose(c.normal[i]))
-        side0 = c.shape_owner[c.shape0[i] + 1]
-        side1 = c.shape_owner[c.shape1[i] + 1]
+        n = wp.normalize(to_pose(c.rows.normal[i]))
+        side0 = c.shape_owner[c.rows.shape0[i] + 1]
+        side1 = c.shape_owner[c.rows.shape1[i] + 1]
         o_a = reference_root(side0, side1)
         o_b = reference_root(side1, side0)
-        core0, _ = side_points(d, side0, o_a, to_vec3d(c.point0[i]), wp.vec3d())
-        core1, _ = side_points(d, side1, o_b, to_vec3d(c.point1[i]), wp.vec3d())
-        phi = contact_gap(n, core1 - core0, T(c.margin0[i]), T(c.margin1[i]))
+        core0, _ = side_points(d, side0, o_a, to_vec3d(c.rows.point0[i]), wp.vec3d())
+        core1, _ = side_points(d, side1, o_b, to_vec3d(c.rows.point1[i]), wp.vec3d())
+        phi = contact_gap(n, core1 - core0, T(c.rows.margin0[i]), T(c.rows.margin1[i]))
         if o_a != o_b:
             phi += wp.dot(n, to_pose(d.origin[o_b] - d.origin[o_a]))
         return phi
@@ -147,9 +148,8 @@ def make_contact_rows(
 
     ``assign_contacts`` and ``place_contacts`` do what most contacts need, ``refine_contact`` what only some do.
     """
-    Motion, Contacts = make_motion_data(pose, dynamics), make_contact_data(types)
-    Mobility, body_mobility = make_mobility(weight).Mobility, make_mobility(weight).body_mobility
-    delassus = make_delassus(pose, dynamics, weight)
+    Motion, Stage = make_motion_data(pose, dynamics), make_contact_stage(pose, dynamics, weight, types)
+    body_mobility, delassus = make_mobility(weight).body_mobility, make_delassus(pose, dynamics, weight)
     diagonal_weight, delassus_weight = delassus.diagonal_weight, delassus.delassus_weight
     side_points = make_body_points(pose, contact_pose, dynamics).side_points
     point_acceleration = make_point_acceleration(pose, dynamics, types)
@@ -173,25 +173,17 @@ def make_contact_rows(
         return v
 
     @wp.func
-    def store_regularization(law: wp.ref[ContactLaw], out: wp.ref[Contacts], row: int, w: scalar):
+    def store_regularization(s: wp.ref[Stage], row: int, w: scalar):
         """From gap, decay rate and compliance, which the row holds as phi0, vhat and Rn, to what the solve reads."""
-        r = regularize(law, out.phi0[row], w, out.vhat[row], out.Rn[row])
-        out.weight[row] = r.weight
-        out.Rt[row] = r.Rt
-        out.Rn[row] = r.Rn
-        out.vhat[row] = r.vhat
+        r = regularize(s.law, s.rows.phi0[row], w, s.rows.vhat[row], s.rows.Rn[row])
+        s.rows.weight[row] = r.weight
+        s.rows.Rt[row] = r.Rt
+        s.rows.Rn[row] = r.Rn
+        s.rows.vhat[row] = r.vhat
 
     @wp.func
     def assign_contacts(
-        c: wp.ref[ContactInput],
-        law: wp.ref[ContactLaw],
-        out: wp.ref[Contacts],
-        slot: wp.array(dtype=wp.int32),
-        to_slot: int,
-        begin: int,
-        end: int,
-        world: int,
-        h: wp.float64,
+        s: wp.ref[Stage], c: wp.ref[ContactInput], to_slot: int, begin: int, end: int, world: int, h: wp.float64
     ) -> int:
         """Bodies and materials of a lane's share of the rows ``begin`` to ``end - 1``.
 
@@ -209,143 +201,130 @@ def make_contact_rows(
         soft = scalar(0.0)
         row = int(begin)
         while row < end:
-            i = slot[row + to_slot]
-            shape0 = c.shape0[i]
-            shape1 = c.shape1[i]
+            i = s.slot[row + to_slot]
+            shape0 = c.rows.shape0[i]
+            shape1 = c.rows.shape1[i]
             if shape0 != last0 or shape1 != last1:
                 last0 = shape0
                 last1 = shape1
                 a = c.shape_owner[shape0 + 1].moving
                 b = c.shape_owner[shape1 + 1].moving
                 special = special | c.shape_owner[shape0 + 1].special | c.shape_owner[shape1 + 1].special
-                m = combine_materials(shape_material(c, law, shape0, world), shape_material(c, law, shape1, world))
+                m = combine_materials(shape_material(c, s.law, shape0, world), shape_material(c, s.law, shape1, world))
                 mu = scalar(m.mu)
                 rate = scalar(decay_rate(m, h))
                 soft = scalar(compliance(m, h))
-            out.source[row] = i
-            out.body_a[row] = a
-            out.body_b[row] = b
-            out.mu[row] = mu
-            out.vhat[row] = rate
-            out.Rn[row] = soft
+            s.rows.source[row] = i
+            s.rows.body_a[row] = a
+            s.rows.body_b[row] = b
+            s.rows.mu[row] = mu
+            s.rows.vhat[row] = rate
+            s.rows.Rn[row] = soft
             row += wp.block_dim()
         return special
 
     @wp.func
-    def carried_mobility(
-        layout: wp.ref[Layout], mobility: wp.array(dtype=Mobility), d: wp.ref[Motion], b: int, r: vec3
-    ) -> wscalar:
+    def carried_mobility(s: wp.ref[Stage], b: int, r: vec3) -> wscalar:
         """Share in w of body b, which may have no mass, at the point r about its tree's reference point."""
         if b < 0:
             return wscalar(0.0)
-        carrier = mobility[b].carrier
+        carrier = s.mobility[b].carrier
         if carrier < 0:
-            return diagonal_weight(layout, d, b, -1, to_weight(r), to_weight(r))
-        arm = to_weight(r) - to_weight(d.p[carrier])
-        return body_mobility(mobility[b], wp.quat_rotate_inv(to_weight_quat(d.r[carrier]), arm))
+            return diagonal_weight(s.layout, s.motion, b, -1, to_weight(r), to_weight(r))
+        arm = to_weight(r) - to_weight(s.motion.p[carrier])
+        return body_mobility(s.mobility[b], wp.quat_rotate_inv(to_weight_quat(s.motion.r[carrier]), arm))
 
     @wp.func
-    def place_contacts(
-        mobility: wp.array(dtype=Mobility),
-        c: wp.ref[ContactInput],
-        law: wp.ref[ContactLaw],
-        d: wp.ref[Motion],
-        out: wp.ref[Contacts],
-        begin: int,
-        end: int,
-    ):
+    def side_mobility(s: wp.ref[Stage], side: wp.ref[ShapeOwner], p: wp.vec3d) -> wscalar:
+        """Share in w of a shape's body at its point p, in its frame."""
+        if side.moving < 0:
+            return wscalar(0.0)
+        return body_mobility(s.mobility[side.moving], to_weight(p))
+
+    @wp.func
+    def place_contacts(s: wp.ref[Stage], c: wp.ref[ContactInput], begin: int, end: int):
         """Geometry of assigned rows, and weights from their two bodies."""
         row = int(begin)
         while row < end:
-            i = out.source[row]
-            n = to_pose(c.normal[i])
+            i = s.rows.source[row]
+            n = to_pose(c.rows.normal[i])
             square = wp.dot(n, n)
             n = n * (T(1.0) / wp.sqrt(wp.where(square < T(1e-30), T(1e-30), square)))
-            out.normal[row] = to_solve(n)
+            s.rows.normal[row] = to_solve(n)
             if wp.static(contact_pose is not types):  # rounded, so no longer of unit length
-                out.normal[row] = wp.normalize(to_solve(n))
-            side0 = c.shape_owner[c.shape0[i] + 1]
-            side1 = c.shape_owner[c.shape1[i] + 1]
+                s.rows.normal[row] = wp.normalize(to_solve(n))
+            side0 = c.shape_owner[c.rows.shape0[i] + 1]
+            side1 = c.shape_owner[c.rows.shape1[i] + 1]
             o_a = reference_root(side0, side1)
             o_b = reference_root(side1, side0)
-            w = wscalar(0.0)
-            point0 = to_vec3d(c.point0[i])
-            offset0 = to_vec3d(c.offset0[i])
-            core0, x0 = side_points(d, side0, o_a, point0, offset0)
-            if side0.moving >= 0:
-                w += body_mobility(mobility[side0.moving], to_weight(point0 + offset0))
-            out.r_a[row] = to_solve(x0)
-            point1 = to_vec3d(c.point1[i])
-            offset1 = to_vec3d(c.offset1[i])
-            core1, x1 = side_points(d, side1, o_b, point1, offset1)
-            if side1.moving >= 0:
-                w += body_mobility(mobility[side1.moving], to_weight(point1 + offset1))
-            out.r_b[row] = to_solve(x1)
-            phi0 = contact_gap(n, core1 - core0, T(c.margin0[i]), T(c.margin1[i]))
+            point0 = to_vec3d(c.rows.point0[i])
+            offset0 = to_vec3d(c.rows.offset0[i])
+            core0, x0 = side_points(s.motion, side0, o_a, point0, offset0)
+            w = side_mobility(s, side0, point0 + offset0)
+            s.rows.r_a[row] = to_solve(x0)
+            point1 = to_vec3d(c.rows.point1[i])
+            offset1 = to_vec3d(c.rows.offset1[i])
+            core1, x1 = side_points(s.motion, side1, o_b, point1, offset1)
+            w += side_mobility(s, side1, point1 + offset1)
+            s.rows.r_b[row] = to_solve(x1)
+            phi0 = contact_gap(n, core1 - core0, T(c.rows.margin0[i]), T(c.rows.margin1[i]))
             if o_a != o_b:
-                phi0 += wp.dot(n, to_pose(d.origin[o_b] - d.origin[o_a]))
-            out.drift[row] = vec3()
-            out.phi0[row] = scalar(phi0)
-            store_regularization(law, out, row, scalar(w))
+                phi0 += wp.dot(n, to_pose(s.motion.origin[o_b] - s.motion.origin[o_a]))
+            s.rows.drift[row] = vec3()
+            s.rows.phi0[row] = scalar(phi0)
+            store_regularization(s, row, scalar(w))
             row += wp.block_dim()
 
     @wp.func
-    def refine_contact(
-        layout: wp.ref[Layout],
-        mobility: wp.array(dtype=Mobility),
-        c: wp.ref[ContactInput],
-        law: wp.ref[ContactLaw],
-        d: wp.ref[Motion],
-        out: wp.ref[Contacts],
-        row: int,
-        h: wp.float64,
-        y: wp.array(dtype=weight.vec3),
-    ):
+    def refine_contact(s: wp.ref[Stage], c: wp.ref[ContactInput], row: int, h: wp.float64):
         """What only some contacts need: a midpoint, prescribed velocities, other materials and other weights."""
-        i = out.source[row]
-        world = row // out.capacity
-        side0 = c.shape_owner[c.shape0[i] + 1]
-        side1 = c.shape_owner[c.shape1[i] + 1]
+        i = s.rows.source[row]
+        world = row // s.rows.capacity
+        side0 = c.shape_owner[c.rows.shape0[i] + 1]
+        side1 = c.shape_owner[c.rows.shape1[i] + 1]
         o_a = reference_root(side0, side1)
         o_b = reference_root(side1, side0)
         a = side0.moving
         b = side1.moving
-        w = wscalar(out.weight[row])
+        w = wscalar(s.rows.weight[row])
         if ((side0.special | side1.special) & MASSLESS) != 0:  # at the witnesses, whatever the velocity points
-            w = carried_mobility(layout, mobility, d, a, out.r_a[row])
-            w += carried_mobility(layout, mobility, d, b, out.r_b[row])
-        if law.point_mode == MIDPOINT:
-            k0 = shape_material(c, law, c.shape0[i], world).k
-            k1 = shape_material(c, law, c.shape1[i], world).k
-            shift = to_solve(to_pose(d.origin[o_b] - d.origin[o_a]))
+            w = carried_mobility(s, a, s.rows.r_a[row])
+            w += carried_mobility(s, b, s.rows.r_b[row])
+        if s.law.point_mode == MIDPOINT:
+            k0 = shape_material(c, s.law, c.rows.shape0[i], world).k
+            k1 = shape_material(c, s.law, c.rows.shape1[i], world).k
+            shift = to_solve(to_pose(s.motion.origin[o_b] - s.motion.origin[o_a]))
             share = k0 / (k0 + k1)
-            midpoint = out.r_a[row] * scalar(share) + (out.r_b[row] + shift) * scalar(wp.float64(1.0) - share)
-            out.r_a[row] = midpoint
-            out.r_b[row] = midpoint - shift
-        drift = prescribed_velocity(d, side1, o_b, out.r_b[row]) - prescribed_velocity(d, side0, o_a, out.r_a[row])
-        n = out.normal[row]
+            midpoint = s.rows.r_a[row] * scalar(share) + (s.rows.r_b[row] + shift) * scalar(wp.float64(1.0) - share)
+            s.rows.r_a[row] = midpoint
+            s.rows.r_b[row] = midpoint - shift
+        drift = prescribed_velocity(s.motion, side1, o_b, s.rows.r_b[row]) - prescribed_velocity(
+            s.motion, side0, o_a, s.rows.r_a[row]
+        )
+        n = s.rows.normal[row]
         if c.has_surface_velocity != 0:  # of shape 1 relative to shape 0, along the surface
             slip = to_solve(c.surface_velocity[i])
             drift += slip - n * wp.dot(n, slip)
-        if law.follows != 0:
-            turn = point_acceleration(d, b, out.r_b[row]) - point_acceleration(d, a, out.r_a[row])
-            drift += scalar(law.follow_share * h) * (turn - n * wp.dot(n, turn))
-        out.drift[row] = drift
+        if s.law.follows != 0:
+            turn = point_acceleration(s.motion, b, s.rows.r_b[row]) - point_acceleration(s.motion, a, s.rows.r_a[row])
+            drift += scalar(s.law.follow_share * h) * (turn - n * wp.dot(n, turn))
+        s.rows.drift[row] = drift
 
-        m = contact_material(c, law, i, world)
-        out.mu[row] = scalar(m.mu)
-        out.vhat[row] = scalar(decay_rate(m, h))
-        out.Rn[row] = scalar(compliance(m, h))
-        if law.weight_mode == DELASSUS:
-            w = delassus_weight(layout, d, a, b, to_weight(out.r_a[row]), to_weight(out.r_b[row]), y)
-        elif law.weight_mode != BODY_INERTIA:
-            w = diagonal_weight(layout, d, a, b, to_weight(out.r_a[row]), to_weight(out.r_b[row]))
-        store_regularization(law, out, row, scalar(w))
+        m = contact_material(c, s.law, i, world)
+        s.rows.mu[row] = scalar(m.mu)
+        s.rows.vhat[row] = scalar(decay_rate(m, h))
+        s.rows.Rn[row] = scalar(compliance(m, h))
+        if s.law.weight_mode == DELASSUS:
+            r_a = to_weight(s.rows.r_a[row])
+            w = delassus_weight(s.layout, s.motion, a, b, r_a, to_weight(s.rows.r_b[row]), s.scratch)
+        elif s.law.weight_mode != BODY_INERTIA:
+            w = diagonal_weight(s.layout, s.motion, a, b, to_weight(s.rows.r_a[row]), to_weight(s.rows.r_b[row]))
+        store_regularization(s, row, scalar(w))
         if wp.float64(w) < wp.float64(wp.static(IMMOBILE_WEIGHT)):
             # Bodies that cannot move relative to each other here: J is round-off, and its square over a floored
             # weight would be noise. In exact arithmetic such a contact does nothing, so it is kept apart.
-            out.vhat[row] = scalar(wp.static(NO_LIMIT))
-            out.mu[row] = scalar(0.0)
+            s.rows.vhat[row] = scalar(wp.static(NO_LIMIT))
+            s.rows.mu[row] = scalar(0.0)
 
     return SimpleNamespace(
         assign_contacts=assign_contacts, place_contacts=place_contacts, refine_contact=refine_contact

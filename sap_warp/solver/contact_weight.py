@@ -17,7 +17,7 @@ import warp as wp
 
 from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
-from ..kernels.types import Types
+from ..kernels.types import Bools, Ints, Types
 from .layout import Layout
 from .links import make_link
 from .motion_data import make_motion_data
@@ -54,11 +54,7 @@ def make_mobility(types: Types) -> SimpleNamespace:
 
     @solver_kernel
     def pack_mobility(
-        links: wp.array(dtype=Link),
-        carrier: wp.array(dtype=wp.int32),
-        body_world: wp.array(dtype=wp.int32),
-        mask: wp.array(dtype=wp.bool),
-        mobility_out: wp.array(dtype=Mobility),
+        links: wp.array[Link], carrier: Ints, body_world: Ints, mask: Bools, mobility_out: wp.array[Mobility]
     ):
         if mask.shape[0] > 0:  # else all worlds
             if not mask[body_world[wp.tid()]]:
@@ -136,7 +132,7 @@ def make_delassus(pose: Types, dynamics: Types, weight: Types) -> SimpleNamespac
 
     @wp.func
     def delassus_weight(
-        layout: wp.ref[Layout], d: wp.ref[Motion], a: int, b: int, r_a: vec3, r_b: vec3, y: wp.array(dtype=vec3)
+        layout: wp.ref[Layout], d: wp.ref[Motion], a: int, b: int, r_a: vec3, r_b: vec3, y: wp.array[vec3]
     ) -> scalar:
         """W is Y^T Y with Y = L^-1 J^T: forward substitution along the chains, which reach the root in growing order.
 

@@ -26,16 +26,9 @@ import warp as wp
 from ..kernels.lanes import barrier, is_native, lane, native_twin
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.packed_rows import make_add_rows, make_cholesky
+from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
-from ..kernels.structs import (
-    Scratch,
-    StructArgument,
-    StructCache,
-    allocate_arrays,
-    make_flat,
-    make_window,
-    world_starts,
-)
+from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat
 from ..kernels.types import FP64, TYPES, Types
 from .gravity_compensation import GravityCompensation
 from .layout import Layout, LayoutSizes
@@ -88,11 +81,11 @@ def make_motion_stage(pose: Types, types: Types):
 
 @functools.cache
 def make_dynamics(pose: Types, types: Types):
-    """``dynamics(layout, links, d, inputs, world, gravity, h)``: all of a world's A but its sums, and its impulse.
+    """``dynamics(stage, inputs, world, gravity, h)``: all of a world's A but its sums, and its impulse.
 
     Composite inertias, column forces, diagonal and impulse.
     """
-    Data, Link = make_motion_data(pose, types), make_link(pose)
+    Data, Link, Stage = make_motion_data(pose, types), make_link(pose), make_motion_stage(pose, types)
     S = make_spatial(types)
     rotation_matrix, to_vec3, to_quat = S.rotation_matrix, S.to_vec3, S.to_quat
     store_force = make_add_rows(types, types).store_force
@@ -121,9 +114,7 @@ def make_dynamics(pose: Types, types: Types):
         )
 
     @wp.func
-    def body_dynamics(
-        link: wp.ref[Link], d: wp.ref[Data], b: int, gravity: vec3, body_f: wp.array(dtype=wp.spatial_vectord)
-    ):
+    def body_dynamics(link: wp.ref[Link], d: wp.ref[Data], b: int, gravity: vec3, body_f: wp.array[wp.spatial_vectord]):
         """Spatial inertia of one body about o, and the force its motion and external wrench ask for."""
         R = rotation_matrix(to_quat(d.r[b]))
         p_B = to_vec3(d.p[b])
@@ -159,68 +150,62 @@ def make_dynamics(pose: Types, types: Types):
         d.composite[b] = row
 
     @wp.func
-    def dynamics(
-        layout: wp.ref[Layout],
-        links: wp.array(dtype=Link),
-        d: wp.ref[Data],
-        inputs: wp.ref[MotionInput],
-        world: int,
-        gravity: vec3,
-        h: scalar,
-    ) -> int:
+    def add_children(stage: wp.ref[Stage], b: int):
+        """Let a body have the inertia and force of its subtree."""
+        child = stage.layout.body_child[b]
+        while child >= 0:
+            stage.d.composite[b] = stage.d.composite[b] + stage.d.composite[child]
+            child = stage.layout.body_sibling[child]
+
+    @wp.func
+    def dynamics(stage: wp.ref[Stage], inputs: wp.ref[MotionInput], world: int, gravity: vec3, h: scalar) -> int:
         """By all lanes of a block; returns 1 if native code has done it."""
         if is_native():
-            if dynamics_native(layout, links, d, inputs, world, gravity, h) != 0:
+            if dynamics_native(stage, inputs, world, gravity, h) != 0:
                 return 1
-        start = layout.world_dof[world]
-        end = layout.world_dof[world + 1]
-        b_end = layout.world_body[world + 1]
-        b = int(layout.world_body[world] + lane())
+        start = stage.layout.world_dof[world]
+        end = stage.layout.world_dof[world + 1]
+        b_end = stage.layout.world_body[world + 1]
+        b = int(stage.layout.world_body[world] + lane())
         while b < b_end:
-            body_dynamics(links[b], d, b, gravity, inputs.body_f)
+            body_dynamics(stage.links[b], stage.d, b, gravity, inputs.body_f)
             b += wp.block_dim()
         barrier()
-        first_level = layout.world_level[world]
-        last_level = layout.world_level[world + 1]
-        up_end = last_level - first_level
-        up = int(0)
-        while up < up_end:
-            level = last_level - 1 - up
-            i_end = layout.level_start[level + 1]
-            i = int(layout.level_start[level] + lane())
+        last_level = stage.layout.world_level[world]
+        level = int(stage.layout.world_level[world + 1])
+        while level > last_level:  # from the leaves up
+            level -= 1
+            i_end = stage.layout.level_start[level + 1]
+            i = int(stage.layout.level_start[level] + lane())
             while i < i_end:
-                b = layout.level_body[i]
-                child = layout.body_child[b]
-                while child >= 0:
-                    d.composite[b] = d.composite[b] + d.composite[child]
-                    child = layout.body_sibling[child]
+                add_children(stage, stage.layout.level_body[i])
                 i += wp.block_dim()
             barrier()
-            up += 1
         e = int(start + lane())
         while e < end:
-            b = layout.dof_body[e]
-            dof = layout.dof_newton[e]
-            sw = d.Sw[e]
-            sv = d.Sv[e]
-            row = d.composite[b]
+            b = stage.layout.dof_body[e]
+            dof = stage.layout.dof_newton[e]
+            sw = stage.d.Sw[e]
+            sv = stage.d.Sv[e]
+            row = stage.d.composite[b]
             mc = vec3(row[1], row[2], row[3])
             moments = vec3(row[4], row[5], row[6])
             products = vec3(row[7], row[8], row[9])
             Fw = apply(moments, products, sw) + wp.cross(mc, sv)
             Fv = row[0] * sv - wp.cross(mc, sw)
-            parameter = layout.dof_parameter[e]
+            parameter = stage.layout.dof_parameter[e]
             damping = scalar(inputs.damping[parameter])
-            d.diagonal[e] = scalar(inputs.armature[parameter]) + h * damping
-            store_force(d.column_force, start, end - start, e, Fw, Fv)
+            stage.d.diagonal[e] = scalar(inputs.armature[parameter]) + h * damping
+            store_force(stage.d.column_force, start, end - start, e, Fw, Fv)
             bias = wp.dot(sw, vec3(row[10], row[11], row[12])) + wp.dot(sv, vec3(row[13], row[14], row[15]))
-            impulse = h * (scalar(inputs.joint_f[dof]) - bias - damping * scalar(d.v0[e]))
-            d.impulse[e] = impulse
+            impulse = h * (scalar(inputs.joint_f[dof]) - bias - damping * scalar(stage.d.v0[e]))
+            stage.d.impulse[e] = impulse
             e += wp.block_dim()
         barrier()
         return 0
 
-    call = f"return sap::dynamics<{pose.c_name}, {types.c_name}>(layout, links, d, inputs, world, gravity, h);"
+    arguments = "stage.layout, stage.links, stage.d, inputs, world, gravity, h"
+    call = f"return sap::dynamics<{pose.c_name}, {types.c_name}>({arguments});"
     dynamics_native = native_twin(dynamics, call, "return 0;")
     return dynamics
 
@@ -258,9 +243,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         d.fall[world] = fall
 
     @solver_kernel
-    def free_motion(
-        first_world: int, stage_in: wp.array(dtype=Stage), inputs_in: wp.array(dtype=MotionInput), dt: wp.float64
-    ):
+    def free_motion(first_world: int, stage_in: wp.array[Stage], inputs_in: wp.array[MotionInput], dt: wp.float64):
         world = first_world + wp.tid() // wp.block_dim()
         stage = stage_in[0]
         inputs = inputs_in[0]
@@ -272,7 +255,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
         flat_stage(stage)
         h = scalar(dt)
         gravity = to_vec3(inputs.gravity[stage.layout.world_gravity[world]])
-        dynamics(stage.layout, stage.links, stage.d, inputs, world, gravity, h)
+        dynamics(stage, inputs, world, gravity, h)
         if lane() == 0 and stage.d.watched[world] != 0:
             note_fall(stage.layout, stage.d, world, gravity)
         rows = stage.layout.rows
@@ -306,7 +289,7 @@ def make_free_velocity_kernel(pose: Types, types: Types):
     flat_stage = make_flat(Stage)
 
     @solver_kernel
-    def free_velocity(first_world: int, stage_in: wp.array(dtype=Stage)):
+    def free_velocity(first_world: int, stage_in: wp.array[Stage]):
         world = first_world + wp.tid() // wp.block_dim()
         stage = stage_in[0]
         flat_stage(stage)

@@ -15,7 +15,7 @@ import warp as wp
 from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
-from ..kernels.types import Types
+from ..kernels.types import Floats, Types, Vectors
 
 
 def compensation_factors(model: newton.Model) -> wp.array | None:
@@ -32,13 +32,7 @@ def make_compensation_kernel(Stage: Any, types: Types):
     scalar = types.scalar
 
     @solver_kernel
-    def compensate_gravity(
-        first_world: int,
-        stage: wp.array(dtype=Stage),
-        gravity: wp.array(dtype=wp.vec3f),
-        factor: wp.array(dtype=wp.float32),
-        dt: wp.float64,
-    ):
+    def compensate_gravity(first_world: int, stage: wp.array[Stage], gravity: Vectors, factor: Floats, dt: wp.float64):
         world = first_world + wp.tid() // wp.block_dim()
         layout = stage[0].layout
         links = stage[0].links

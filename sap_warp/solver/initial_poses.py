@@ -20,6 +20,18 @@ ROUNDING = 1e-4
 """By how much poses of the same coordinates may differ, relative to a metre or to their size."""
 
 
+def reference_coordinates(model: newton.Model) -> np.ndarray:
+    """joint_q where scalar joints are at zero, balls at rest, and floating joints where the model has them."""
+    q, start = model.joint_q.numpy().copy(), model.joint_q_start.numpy()
+    for joint, kind in enumerate(model.joint_type.numpy()):
+        span = slice(start[joint], start[joint + 1])
+        if kind == _T.BALL:
+            q[span] = (0.0, 0.0, 0.0, 1.0)
+        elif kind not in _FLOATING:
+            q[span] = 0.0
+    return q
+
+
 def place_bodies(model: newton.Model) -> None:
     """Set ``model.body_q`` and ``body_qd`` to what its joint_q and joint_qd say."""
     if model.joint_qd.numpy().any():

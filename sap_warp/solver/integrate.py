@@ -18,10 +18,10 @@ import warp as wp
 
 from ..kernels.lanes import barrier, lane
 from ..kernels.spatial import make_spatial
-from ..kernels.types import FP64
+from ..kernels.types import FP64, Doubles, Types
+from .boundary_data import make_boundary_data
 from .kinematics import is_floating, make_com_offset
-from .layout import FRAME_STILL, Layout
-from .links import JointParameters
+from .layout import FRAME_STILL
 from .options import POSITION_INTEGRATIONS
 
 MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
@@ -69,33 +69,26 @@ def make_turn() -> Any:
 
 
 @functools.cache
-def make_advance_world() -> Any:
-    """``advance_world(layout, p, world, h, integration, q, v0, v1)``: a world's q advances in place, in fp64."""
+def make_advance_world(pose: Types, types: Types) -> Any:
+    """``advance_world(io, world, h)``: positions of a world advance from io.c.v and io.v_new, in place and in fp64."""
+    Boundary = make_boundary_data(pose, types)
     S = make_spatial(FP64)
     to_vec3, to_quat, load_quat, load3 = S.to_vec3, S.to_unit_quat, S.load_quat, S.load_vec3
     F = wp.float64
     com_offset, turn = make_com_offset(), make_turn()
 
     @wp.func
-    def store_quat(a: wp.array(dtype=F), i: int, q: wp.quatd):
+    def store_quat(a: Doubles, i: int, q: wp.quatd):
         for k in range(4):
             a[i + k] = q[k]
 
     @wp.func
-    def advance_joint(
-        p: wp.ref[JointParameters],
-        joint: int,
-        h: F,
-        mode: int,
-        centered: bool,
-        q: wp.array(dtype=F),
-        v0: wp.array(dtype=F),
-        v1: wp.array(dtype=F),
-    ):
-        """New joint_q of a floating or ball joint; v1 of a floating body that moves with its centre of mass."""
-        kind = p.joint_type[joint]
-        iq = p.joint_q_start[joint]
-        iv = p.joint_qd_start[joint]
+    def advance_joint(io: wp.ref[Boundary], joint: int, h: F, centered: bool):
+        """New joint_q of a floating or ball joint; v_new of a floating body that moves with its centre of mass."""
+        mode = io.integration % CENTERED
+        kind = io.joints.joint_type[joint]
+        iq = io.joints.joint_q_start[joint]
+        iv = io.joints.joint_qd_start[joint]
         old = F(0.0)
         new = F(1.0)
         if mode == MIDPOINT:
@@ -105,69 +98,60 @@ def make_advance_world() -> Any:
             w = wp.vec3d()
             v = wp.vec3d()
             for i in range(3):
-                w[i] = old * v0[iv + i] + new * v1[iv + i]
-                v[i] = old * v0[iv + 3 + i] + new * v1[iv + 3 + i]
-            r_FM = load_quat(q, iq + 3)
+                w[i] = old * io.c.v[iv + i] + new * io.v_new[iv + i]
+                v[i] = old * io.c.v[iv + 3 + i] + new * io.v_new[iv + 3 + i]
+            r_FM = load_quat(io.c.q, iq + 3)
             r_new = turn(r_FM, w, h, mode)
-            x = wp.vec3d(q[iq], q[iq + 1], q[iq + 2]) + v * h
+            x = wp.vec3d(io.c.q[iq], io.c.q[iq + 1], io.c.q[iq + 2]) + v * h
             # the body origin moves with v; joint_q holds the moving frame M
-            p_BM = to_vec3(wp.transform_get_translation(p.joint_X_c[joint]))
+            p_BM = to_vec3(wp.transform_get_translation(io.joints.joint_X_c[joint]))
             if wp.abs(p_BM[0]) + wp.abs(p_BM[1]) + wp.abs(p_BM[2]) != F(0.0):
-                r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(p.joint_X_c[joint])))
+                r_MB = wp.quat_inverse(to_quat(wp.transform_get_rotation(io.joints.joint_X_c[joint])))
                 x += wp.quat_rotate(r_new * r_MB, p_BM) - wp.quat_rotate(r_FM * r_MB, p_BM)
             # the same for the centre of mass, if that is what moves with v
             arm = wp.vec3d()
             if centered:
-                arm = com_offset(p, joint, q)
+                arm = com_offset(io.joints, joint, io.c.q)
                 x += wp.cross(w, arm) * h
             for i in range(3):
-                q[iq + i] = x[i]
-            store_quat(q, iq + 3, r_new)
+                io.c.q[iq + i] = x[i]
+            store_quat(io.c.q, iq + 3, r_new)
             if wp.length_sq(arm) > F(0.0):
-                arm -= com_offset(p, joint, q)
-                spin = wp.cross(load3(v1, iv), arm)
+                arm -= com_offset(io.joints, joint, io.c.q)
+                spin = wp.cross(load3(io.v_new, iv), arm)
                 for i in range(3):
-                    q[iq + i] = q[iq + i] + arm[i]
-                    v1[iv + 3 + i] = v1[iv + 3 + i] + spin[i]
+                    io.c.q[iq + i] = io.c.q[iq + i] + arm[i]
+                    io.v_new[iv + 3 + i] = io.v_new[iv + 3 + i] + spin[i]
         else:  # a ball joint
             w = wp.vec3d()
             for i in range(3):
-                w[i] = old * v0[iv + i] + new * v1[iv + i]
-            store_quat(q, iq, turn(load_quat(q, iq), w, h, mode))
+                w[i] = old * io.c.v[iv + i] + new * io.v_new[iv + i]
+            store_quat(io.c.q, iq, turn(load_quat(io.c.q, iq), w, h, mode))
 
     @wp.func
-    def advance_world(
-        layout: wp.ref[Layout],
-        p: wp.ref[JointParameters],
-        world: int,
-        h: F,
-        integration: int,
-        q: wp.array(dtype=F),
-        v0: wp.array(dtype=F),
-        v1: wp.array(dtype=F),
-    ):
-        mode = integration % CENTERED
+    def advance_world(io: wp.ref[Boundary], world: int, h: F):
+        mode = io.integration % CENTERED
         # scalar joints dof by dof, others joint by joint
         old = F(0.0)
         new = h
         if mode == MIDPOINT:
             old = F(0.5) * h
             new = old
-        e_end = layout.world_dof[world + 1]
-        e = int(layout.world_dof[world] + lane())
+        e_end = io.layout.world_dof[world + 1]
+        e = int(io.layout.world_dof[world] + lane())
         while e < e_end:
-            i = layout.dof_coord[e]
+            i = io.layout.dof_coord[e]
             if i >= 0:
-                dof = layout.dof_newton[e]
-                q[i] = q[i] + (old * v0[dof] + new * v1[dof])
+                dof = io.layout.dof_newton[e]
+                io.c.q[i] = io.c.q[i] + (old * io.c.v[dof] + new * io.v_new[dof])
             e += wp.block_dim()
-        i_end = layout.world_turning[world + 1]
-        i = int(layout.world_turning[world] + lane())
+        i_end = io.layout.world_turning[world + 1]
+        i = int(io.layout.world_turning[world] + lane())
         while i < i_end:
-            b = layout.turning_body[i]
-            if layout.body_prescribed[b] == 0:
-                centered = integration >= CENTERED and layout.body_frame[b] == FRAME_STILL
-                advance_joint(p, layout.body_joint[b], h, mode, centered, q, v0, v1)
+            b = io.layout.turning_body[i]
+            if io.layout.body_prescribed[b] == 0:
+                centered = io.integration >= CENTERED and io.layout.body_frame[b] == FRAME_STILL
+                advance_joint(io, io.layout.body_joint[b], h, centered)
             i += wp.block_dim()
         barrier()
 

@@ -13,16 +13,16 @@ import warp as wp
 
 from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.structs import StructCache
+from ..kernels.structs import StructCache, array_struct
 from ..kernels.types import Types
 from .constraint_terms import make_constraint_terms
 from .contact_input import DofInput
 from .integrate import MIDPOINT
 from .joint_terms import make_efforts
 from .links import DISTANCE, FREE
+from .objective import make_project_row
 from .options import POSITION_INTEGRATIONS
 from .solve_data import make_problem
-from .terms.contact import make_contact_term
 from .terms.dof import DRIVE, FAR_LOWER, FAR_UPPER, FRICTION, LOWER, MOTOR, PARABOLA, SPEED, UPPER, make_dof_terms
 from .terms.drive import make_drive_term
 
@@ -55,6 +55,11 @@ class JointForces:
     """What the control applies, joint_f."""
 
 
+NAMES = tuple(field.name for field in fields(JointForces))
+ForceBuffers = array_struct("ForceBuffers", dict.fromkeys(NAMES, wp.float32))
+"""The buffers of `JointForces`."""
+
+
 @wp.struct
 class JointForceArrays:
     """What the kernel reads beside the problem, and what it writes."""
@@ -64,15 +69,7 @@ class JointForceArrays:
     dof_damping: wp.array(dtype=wp.float32)
     joint_f: wp.array(dtype=wp.float32)
     q: wp.array(dtype=wp.float64)  # coordinates after the step
-    drive: wp.array(dtype=wp.float32)
-    actuator: wp.array(dtype=wp.float32)
-    spring: wp.array(dtype=wp.float32)
-    damping: wp.array(dtype=wp.float32)
-    limit: wp.array(dtype=wp.float32)
-    friction: wp.array(dtype=wp.float32)
-    constraint: wp.array(dtype=wp.float32)
-    contact: wp.array(dtype=wp.float32)
-    applied: wp.array(dtype=wp.float32)
+    forces: ForceBuffers
 
 
 @functools.cache
@@ -84,7 +81,8 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
     evaluate_bounded = terms.evaluate_bounded
     efforts, is_limited = make_efforts(types), make_drive_term(types).is_limited
     motor_effort = efforts.motor_effort
-    project, row_term = make_contact_term(types).project, make_constraint_terms(dynamics, types, linear, pose).row_term
+    project_row = make_project_row(dynamics, types, linear, pose)
+    row_term = make_constraint_terms(dynamics, types, linear, pose).row_term
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
@@ -111,20 +109,13 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
             on_a = is_above(p, e, p.contacts.body_a[row])
             on_b = is_above(p, e, p.contacts.body_b[row])
             if on_a + on_b > 0:
-                c = project(
-                    s.vc[row],
-                    p.contacts.normal[row],
-                    p.contacts.vhat[row],
-                    p.contacts.mu[row],
-                    p.contacts.Rt[row],
-                    p.contacts.Rn[row],
-                )
+                gamma = project_row(p, row, s.vc[row]).gamma
                 column = vec3()
                 if on_b != 0:
                     column += sv + wp.cross(sw, p.contacts.r_b[row])
                 if on_a != 0:
                     column -= sv + wp.cross(sw, p.contacts.r_a[row])
-                total += wp.dot(column, c.gamma)
+                total += wp.dot(column, gamma)
         return total / p.h
 
     @wp.func
@@ -188,21 +179,21 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
                         rest -= actuator
             if (kind & DRIVE) == 0 and input.target_mode[dof] != 0:
                 drive = rest
-        out.drive[dof] = wp.float32(drive)
-        out.actuator[dof] = wp.float32(actuator)
-        out.spring[dof] = wp.float32(spring)
-        out.damping[dof] = -out.dof_damping[p.layout.dof_parameter[e]] * wp.float32(v)
-        out.limit[dof] = wp.float32(term_force(p, near(kind), e, v))
-        out.friction[dof] = wp.float32(term_force(p, kind & FRICTION, e, v))
-        out.applied[dof] = out.joint_f[dof]
+        out.forces.drive[dof] = wp.float32(drive)
+        out.forces.actuator[dof] = wp.float32(actuator)
+        out.forces.spring[dof] = wp.float32(spring)
+        out.forces.damping[dof] = -out.dof_damping[p.layout.dof_parameter[e]] * wp.float32(v)
+        out.forces.limit[dof] = wp.float32(term_force(p, near(kind), e, v))
+        out.forces.friction[dof] = wp.float32(term_force(p, kind & FRICTION, e, v))
+        out.forces.applied[dof] = out.joint_f[dof]
 
     @solver_kernel
     def joint_forces(
         first_world: int,
-        problem: wp.array(dtype=Problem),
-        data: wp.array(dtype=Data),
-        inputs: wp.array(dtype=DofInput),
-        arrays: wp.array(dtype=JointForceArrays),
+        problem: wp.array[Problem],
+        data: wp.array[Data],
+        inputs: wp.array[DofInput],
+        arrays: wp.array[JointForceArrays],
         dt: wp.float64,
     ):
         world = first_world + wp.tid() // wp.block_dim()
@@ -217,8 +208,8 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
             if kind != FREE and kind != DISTANCE:
                 store(p, s, input, out, e)
                 dof = p.layout.dof_newton[e]
-                out.constraint[dof] = wp.float32(constraint_force(p, s, world, e))
-                out.contact[dof] = wp.float32(contact_force(p, s, world, e))
+                out.forces.constraint[dof] = wp.float32(constraint_force(p, s, world, e))
+                out.forces.contact[dof] = wp.float32(contact_force(p, s, world, e))
 
     return joint_forces
 
@@ -235,11 +226,11 @@ class SapJointForces:
     def compute(self, control: Any, ctrl: Any, dt: float, worlds: WorldRange) -> JointForces:
         """Forces of the last step, which used ``control`` and ``dt``."""
         solver, model = self._solver, self._solver.sap_model
-        device, names = model.device, [field.name for field in fields(JointForces)]
+        device = model.device
         if self._forces is None:
-            made = {name: wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device) for name in names}
+            made = {name: wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device) for name in NAMES}
             self._forces = JointForces(**made)
-        arrays = {name: getattr(self._forces, name) for name in names}
+        arrays = {f"forces.{name}": getattr(self._forces, name) for name in NAMES}
         arrays |= {"dof_damping": model.joint_damping, "joint_f": control.joint_f, "q": solver.boundary.joint_q}
         arrays["joint_type"] = model.joint_type
 

@@ -12,8 +12,8 @@ import warp as wp
 
 from ..kernels.lanes import barrier, is_native, lane, native_twin
 from ..kernels.spatial import make_spatial
-from ..kernels.types import FP64, Types
-from .layout import Layout
+from ..kernels.types import FP64, Doubles, Types
+from .boundary_data import make_boundary_data
 from .links import (
     AT_M,
     AT_PARENT,
@@ -47,7 +47,7 @@ def make_com_offset(coordinates: Types = FP64):
     to_vec3, to_unit_quat, load_quat = S.to_vec3, S.to_unit_quat, S.load_quat
 
     @wp.func
-    def com_offset(p: wp.ref[JointParameters], joint: int, q: wp.array(dtype=coordinates.scalar)) -> wp.vec3d:
+    def com_offset(p: wp.ref[JointParameters], joint: int, q: wp.array[coordinates.scalar]) -> wp.vec3d:
         com = p.body_com[p.joint_child[joint]]
         if wp.abs(com[0]) + wp.abs(com[1]) + wp.abs(com[2]) == float(0.0):
             return wp.vec3d()
@@ -67,7 +67,7 @@ def make_joint_pose(types: Types) -> SimpleNamespace:
     load_vec3, load_quat, turn_about = S.load_vec3, S.load_quat, S.turn_about
 
     @wp.func
-    def joint_translation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> vec3:
+    def joint_translation(link: wp.ref[Link], axis: wp.array[vec3], q: Doubles) -> vec3:
         """p_FM at joint_q."""
         x = vec3()
         if is_floating(link.kind):
@@ -80,7 +80,7 @@ def make_joint_pose(types: Types) -> SimpleNamespace:
         return x
 
     @wp.func
-    def joint_rotation(link: wp.ref[Link], axis: wp.array(dtype=vec3), q: wp.array(dtype=wp.float64)) -> quat:
+    def joint_rotation(link: wp.ref[Link], axis: wp.array[vec3], q: Doubles) -> quat:
         """r_FM at joint_q. Angular axes of a scalar joint follow one another: each is carried by those before it."""
         if is_floating(link.kind):
             return load_quat(q, link.q_start + 3)
@@ -108,81 +108,16 @@ def make_joint_pose(types: Types) -> SimpleNamespace:
 
 
 @functools.cache
-def make_place_world(pose: Types, types: Types):
-    """``place_world(layout, links, axis, d, world, q)``: fill the kinematics of ``d`` from q and d.v0, all lanes.
+def make_joint_motion(pose: Types, types: Types) -> SimpleNamespace:
+    """Device functions for the motion columns of a joint, and for velocity and acceleration that it gives its body.
 
-    ``pose`` is the precision of poses, ``types`` that of motions.
+    ``pose`` is the precision of poses, ``types`` that of motions, here and below.
     """
     Data, Link = make_motion_data(pose, types), make_link(pose)
-    joint = make_joint_pose(pose)
-    joint_translation, joint_rotation, body_rotation = (
-        joint.joint_translation,
-        joint.joint_rotation,
-        joint.body_rotation,
-    )
     S = make_spatial(pose)
-    rotate, rotation_matrix, turn_about, load_quat = S.rotate, S.rotation_matrix, S.turn_about, S.load_quat
-    to_motion, to_vec3d = make_spatial(types).to_vec3, make_spatial(FP64).to_vec3
-    to_quatd = make_spatial(FP64).to_unit_quat
+    rotate, rotation_matrix, turn_about = S.rotate, S.rotation_matrix, S.turn_about
+    to_motion = make_spatial(types).to_vec3
     scalar, vec3, pose_vec3 = types.scalar, types.vec3, pose.vec3
-
-    @wp.func
-    def root_origin(
-        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), arm: pose_vec3, q: wp.array(dtype=wp.float64)
-    ) -> wp.vec3d:
-        """World position of a root body's origin: its possibly large translation is added up in fp64."""
-        x = wp.vec3d()
-        if is_floating(link.kind):
-            x = wp.vec3d(q[link.q_start], q[link.q_start + 1], q[link.q_start + 2])
-        elif link.kind != BALL:
-            i = int(0)
-            while i < link.linear:
-                x += to_vec3d(axis[link.dof + i]) * q[link.q_start + i]
-                i += 1
-        if (link.simple & UNTURNED_F) == 0:
-            x = wp.quat_rotate(to_quatd(link.r_PF), x)
-        return to_vec3d(link.p_PF) + x - to_vec3d(arm)
-
-    @wp.func
-    def place_floating_root(
-        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), d: wp.ref[Data], b: int, q: wp.array(dtype=wp.float64)
-    ):
-        """The same as `place_body` for a root that floats: its origin is o, and nothing carries it."""
-        e = link.dof
-        turned = (link.simple & UNTURNED_F) == 0
-        r_WB = load_quat(q, link.q_start + 3)
-        if turned:
-            r_WB = link.r_PF * r_WB
-        if turned or (link.simple & UNTURNED_M) == 0:
-            r_WB = body_rotation(link, r_WB)
-        arm = pose_vec3()
-        if (link.simple & AT_M) == 0:
-            arm = rotate(r_WB, link.p_BM)
-        d.origin[b] = root_origin(link, axis, arm, q)
-        d.p[b] = pose_vec3()
-        d.r[b] = r_WB
-        w = vec3(scalar(d.v0[e]), scalar(d.v0[e + 1]), scalar(d.v0[e + 2]))
-        u = vec3(scalar(d.v0[e + 3]), scalar(d.v0[e + 4]), scalar(d.v0[e + 5]))
-        for i in range(3):
-            a = vec3()
-            a[i] = scalar(1.0)
-            d.Sw[e + i] = a
-            d.Sv[e + i] = vec3()
-            d.Sw[e + 3 + i] = vec3()
-            d.Sv[e + 3 + i] = a
-        if turned:
-            for i in range(3):
-                a = to_motion(rotate(link.r_PF, pose_vec3(d.Sw[e + i])))
-                d.Sw[e + i] = a
-                d.Sv[e + 3 + i] = a
-            w = d.Sw[e] * w[0] + d.Sw[e + 1] * w[1] + d.Sw[e + 2] * w[2]
-            u = d.Sw[e] * u[0] + d.Sw[e + 1] * u[1] + d.Sw[e + 2] * u[2]
-        d.Vw[b] = w
-        d.Vv[b] = u
-        d.aw[b] = vec3()
-        d.av[b] = wp.cross(u, w)  # the angular columns pass through the origin, which moves
-        if (link.simple & CENTERED) != 0:  # and not straight: around the centre of mass
-            d.av[b] = d.av[b] - wp.cross(w, wp.cross(w, to_motion(rotate(r_WB, link.com))))
 
     @wp.func
     def add_turning_joint(
@@ -237,13 +172,7 @@ def make_place_world(pose: Types, types: Types):
 
     @wp.func
     def add_scalar_joint(
-        link: wp.ref[Link],
-        axis: wp.array(dtype=pose_vec3),
-        d: wp.ref[Data],
-        b: int,
-        q: wp.array(dtype=wp.float64),
-        r_WF: pose.quat,
-        c: vec3,
+        link: wp.ref[Link], axis: wp.array[pose_vec3], d: wp.ref[Data], b: int, q: Doubles, r_WF: pose.quat, c: vec3
     ) -> pose.quat:
         """Columns, velocity and acceleration that an axis through c after the other gives body b; returns r_WM."""
         e = link.dof
@@ -281,10 +210,90 @@ def make_place_world(pose: Types, types: Types):
         d.av[b] = av
         return r_WM
 
+    return SimpleNamespace(add_turning_joint=add_turning_joint, add_scalar_joint=add_scalar_joint)
+
+
+@functools.cache
+def make_place_root(pose: Types, types: Types) -> SimpleNamespace:
+    """Device functions for bodies that no other carries: where their origin is, and all of a floating one."""
+    Data, Link = make_motion_data(pose, types), make_link(pose)
+    body_rotation = make_joint_pose(pose).body_rotation
+    S, D = make_spatial(pose), make_spatial(FP64)
+    rotate, load_quat, to_vec3d, to_quatd = S.rotate, S.load_quat, D.to_vec3, D.to_unit_quat
+    to_motion = make_spatial(types).to_vec3
+    scalar, vec3, pose_vec3 = types.scalar, types.vec3, pose.vec3
+
     @wp.func
-    def place_body(
-        link: wp.ref[Link], axis: wp.array(dtype=pose_vec3), d: wp.ref[Data], b: int, q: wp.array(dtype=wp.float64)
-    ):
+    def root_origin(link: wp.ref[Link], axis: wp.array[pose_vec3], arm: pose_vec3, q: Doubles) -> wp.vec3d:
+        """World position of a root body's origin: its possibly large translation is added up in fp64."""
+        x = wp.vec3d()
+        if is_floating(link.kind):
+            x = wp.vec3d(q[link.q_start], q[link.q_start + 1], q[link.q_start + 2])
+        elif link.kind != BALL:
+            i = int(0)
+            while i < link.linear:
+                x += to_vec3d(axis[link.dof + i]) * q[link.q_start + i]
+                i += 1
+        if (link.simple & UNTURNED_F) == 0:
+            x = wp.quat_rotate(to_quatd(link.r_PF), x)
+        return to_vec3d(link.p_PF) + x - to_vec3d(arm)
+
+    @wp.func
+    def place_floating_root(link: wp.ref[Link], axis: wp.array[pose_vec3], d: wp.ref[Data], b: int, q: Doubles):
+        """The same as `place_body` for a root that floats: its origin is o, and nothing carries it."""
+        e = link.dof
+        turned = (link.simple & UNTURNED_F) == 0
+        r_WB = load_quat(q, link.q_start + 3)
+        if turned:
+            r_WB = link.r_PF * r_WB
+        if turned or (link.simple & UNTURNED_M) == 0:
+            r_WB = body_rotation(link, r_WB)
+        arm = pose_vec3()
+        if (link.simple & AT_M) == 0:
+            arm = rotate(r_WB, link.p_BM)
+        d.origin[b] = root_origin(link, axis, arm, q)
+        d.p[b] = pose_vec3()
+        d.r[b] = r_WB
+        w = vec3(scalar(d.v0[e]), scalar(d.v0[e + 1]), scalar(d.v0[e + 2]))
+        u = vec3(scalar(d.v0[e + 3]), scalar(d.v0[e + 4]), scalar(d.v0[e + 5]))
+        for i in range(3):
+            a = vec3()
+            a[i] = scalar(1.0)
+            d.Sw[e + i] = a
+            d.Sv[e + i] = vec3()
+            d.Sw[e + 3 + i] = vec3()
+            d.Sv[e + 3 + i] = a
+        if turned:
+            for i in range(3):
+                a = to_motion(rotate(link.r_PF, pose_vec3(d.Sw[e + i])))
+                d.Sw[e + i] = a
+                d.Sv[e + 3 + i] = a
+            w = d.Sw[e] * w[0] + d.Sw[e + 1] * w[1] + d.Sw[e + 2] * w[2]
+            u = d.Sw[e] * u[0] + d.Sw[e + 1] * u[1] + d.Sw[e + 2] * u[2]
+        d.Vw[b] = w
+        d.Vv[b] = u
+        d.aw[b] = vec3()
+        d.av[b] = wp.cross(u, w)  # the angular columns pass through the origin, which moves
+        if (link.simple & CENTERED) != 0:  # and not straight: around the centre of mass
+            d.av[b] = d.av[b] - wp.cross(w, wp.cross(w, to_motion(rotate(r_WB, link.com))))
+
+    return SimpleNamespace(root_origin=root_origin, place_floating_root=place_floating_root)
+
+
+@functools.cache
+def make_place_body(pose: Types, types: Types):
+    """``place_body(link, axis, d, b, q)``: fill the kinematics of body b in ``d`` from q, d.v0 and its parent."""
+    Data, Link = make_motion_data(pose, types), make_link(pose)
+    joint, motion, root = make_joint_pose(pose), make_joint_motion(pose, types), make_place_root(pose, types)
+    joint_translation, joint_rotation = joint.joint_translation, joint.joint_rotation
+    body_rotation, root_origin = joint.body_rotation, root.root_origin
+    add_turning_joint, add_scalar_joint = motion.add_turning_joint, motion.add_scalar_joint
+    place_floating_root, rotate = root.place_floating_root, make_spatial(pose).rotate
+    to_motion = make_spatial(types).to_vec3
+    vec3, pose_vec3 = types.vec3, pose.vec3
+
+    @wp.func
+    def place_body(link: wp.ref[Link], axis: wp.array[pose_vec3], d: wp.ref[Data], b: int, q: Doubles):
         """Pose, motion columns, velocity and acceleration of one body, from those of its parent and v0."""
         parent = link.parent
         if parent < 0 and is_floating(link.kind):
@@ -332,51 +341,45 @@ def make_place_world(pose: Types, types: Types):
         d.p[b] = p_M - arm
         d.r[b] = r_WB
 
+    return place_body
+
+
+@functools.cache
+def make_place_world(pose: Types, types: Types):
+    """``place_world(io, world)``: fill the kinematics of io.d from io.c.q and io.d.v0, by all lanes."""
+    Boundary, place_body = make_boundary_data(pose, types), make_place_body(pose, types)
+
     @wp.func
-    def place_carried(
-        layout: wp.ref[Layout],
-        links: wp.array(dtype=Link),
-        axis: wp.array(dtype=pose_vec3),
-        d: wp.ref[Data],
-        start: int,
-        root: int,
-        q: wp.array(dtype=wp.float64),
-    ) -> int:
+    def place_carried(io: wp.ref[Boundary], start: int, root: int) -> int:
         """Place the bodies that a placed root carries, if native code can; returns how many there are before it."""
-        return place_carried_native(layout, links, axis, d, start, root, q)
+        return place_carried_native(io, start, root)
 
     bits = f"""static_assert(sap::unturned_f == {int(UNTURNED_F)} && sap::at_parent == {int(AT_PARENT)}
         && sap::unturned_m == {int(UNTURNED_M)} && sap::at_m == {int(AT_M)} && sap::scalar_joint == {int(SCALAR_JOINT)},
         "bits of `links.py`");\n"""
-    call = f"return sap::place_carried<{pose.c_name}, {types.c_name}>(layout, links, axis, d, start, root, q.data);"
+    arguments = "io.layout, io.links, io.axis, io.d, start, root, io.c.q.data"
+    call = f"return sap::place_carried<{pose.c_name}, {types.c_name}>({arguments});"
     place_carried_native = native_twin(place_carried, bits + call, "return 0;")
 
     @wp.func
-    def place_world(
-        layout: wp.ref[Layout],
-        links: wp.array(dtype=Link),
-        axis: wp.array(dtype=pose_vec3),
-        d: wp.ref[Data],
-        world: int,
-        q: wp.array(dtype=wp.float64),
-    ):
-        first = layout.world_body[world]
-        b = int(layout.world_body[world + 1])
+    def place_world(io: wp.ref[Boundary], world: int):
+        first = io.layout.world_body[world]
+        b = int(io.layout.world_body[world + 1])
         if is_native():
             while b > first:
                 b -= 1
-                place_body(links[b], axis, d, b, q)
-                if layout.body_parent[b] < 0:
-                    b -= place_carried(layout, links, axis, d, first, b, q)
+                place_body(io.links[b], io.axis, io.d, b, io.c.q)
+                if io.layout.body_parent[b] < 0:
+                    b -= place_carried(io, first, b)
         else:
-            level_end = layout.world_level[world + 1]
-            level = int(layout.world_level[world])
+            level_end = io.layout.world_level[world + 1]
+            level = int(io.layout.world_level[world])
             while level < level_end:
-                i_end = layout.level_start[level + 1]
-                i = int(layout.level_start[level] + lane())
+                i_end = io.layout.level_start[level + 1]
+                i = int(io.layout.level_start[level] + lane())
                 while i < i_end:
-                    b = layout.level_body[i]
-                    place_body(links[b], axis, d, b, q)
+                    b = io.layout.level_body[i]
+                    place_body(io.links[b], io.axis, io.d, b, io.c.q)
                     i += wp.block_dim()
                 barrier()
                 level += 1

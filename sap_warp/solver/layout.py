@@ -33,6 +33,15 @@ from .topology import kinematic_bodies, shared_trees, tree_joints
 
 
 @wp.struct
+class Runs:
+    """Which entries of an array belong to the bodies of each world; mostly one run without a gap."""
+
+    world: wp.array(dtype=wp.int32)  # first run, [worlds + 1]
+    first: wp.array(dtype=wp.int32)  # entry of each run
+    end: wp.array(dtype=wp.int32)
+
+
+@wp.struct
 class Layout:
     """Index tables of all worlds. Bodies and dofs are in solver order, numbered through all worlds."""
 
@@ -75,12 +84,8 @@ class Layout:
     distance_body: wp.array(dtype=wp.int32)  # bodies below distance joints, by world
     world_distance: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
 
-    coord_run: wp.array(dtype=wp.int32)  # first of each run of joint_q that belongs to the bodies of one world
-    coord_run_end: wp.array(dtype=wp.int32)
-    world_coord_run: wp.array(dtype=wp.int32)  # first run, [worlds + 1]; mostly there is one
-    dof_run: wp.array(dtype=wp.int32)  # the same for joint_qd
-    dof_run_end: wp.array(dtype=wp.int32)
-    world_dof_run: wp.array(dtype=wp.int32)
+    coord_runs: Runs  # of joint_q
+    dof_runs: Runs  # of joint_qd
     carried_body: wp.array(dtype=wp.int32)  # floating bodies below bodies with dofs, by world, parents first
     carried_depth: wp.array(dtype=wp.int32)  # of each of them in its tree
     world_carried: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
@@ -250,8 +255,6 @@ class _Tables:
             "world_coupled": np.zeros(self.count),
             "term_dof": spread("term_dof", "term", "dof"),
             "distance_body": spread("distance_body", "distance", "body"),
-            **_runs("coord", self.joint_q_start, body_joint, sizes["body"]),
-            **_runs("dof", self.joint_qd_start, body_joint, sizes["body"]),
             "turning_body": spread("turning_body", "turning", "body"),
             "carried_body": spread("carried_body", "carried", "body"),
             "carried_depth": spread("carried_depth", "carried"),
@@ -270,7 +273,11 @@ class _Tables:
             }
         layout: Any = Layout()
         layout.has_chains = int(chains)
-        for struct, tables in ((layout, arrays), (layout.rows, rows)):
+        coord_runs, dof_runs = (
+            _runs(start, body_joint, sizes["body"]) for start in (self.joint_q_start, self.joint_qd_start)
+        )
+        parts = ((layout.rows, rows), (layout.coord_runs, coord_runs), (layout.dof_runs, dof_runs))
+        for struct, tables in ((layout, arrays), *parts):
             for name, values in tables.items():
                 setattr(struct, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=self.model.device))
         return layout, LayoutSizes(
@@ -297,7 +304,7 @@ def _distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, which.ravel()
 
 
-def _runs(name: str, start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) -> dict[str, np.ndarray]:
+def _runs(start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) -> dict[str, np.ndarray]:
     """Runs of indices without a gap that the ``joints`` of each world take, from where each joint starts."""
     world = np.repeat(np.arange(len(bodies)), bodies)
     first, end = start[joints], start[joints + 1]
@@ -307,11 +314,8 @@ def _runs(name: str, start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) 
     begins = np.ones(len(order), bool)
     begins[1:] = (world[1:] != world[:-1]) | (first[1:] != end[:-1])
     ends = np.append(begins[1:], True)[: len(order)]
-    return {
-        f"{name}_run": first[begins],
-        f"{name}_run_end": end[ends],
-        f"world_{name}_run": np.searchsorted(world[begins], np.arange(len(bodies) + 1)),
-    }
+    starts = np.searchsorted(world[begins], np.arange(len(bodies) + 1))
+    return {"world": starts, "first": first[begins], "end": end[ends]}
 
 
 def _order_world(

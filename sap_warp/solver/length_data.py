@@ -72,3 +72,25 @@ class Lengths:
     J: wp.array(dtype=wp.float64)  # by entry
     length: wp.array(dtype=wp.float64)  # [m, rad or what the gear makes of it]
     known: wp.array(dtype=wp.float64)  # rate that prescribed dofs give it
+
+
+@wp.struct
+class LengthTerm:
+    """One row along a length as the model describes it; kinds are those of `length_terms`."""
+
+    kind: int
+    row: int  # in `ConstraintData`
+    t: int  # length
+    t2: int  # EQUAL: the other length, or -1
+    actuator: int  # ACTUATOR: Newton's index
+    gear: wp.float64  # factor on the length
+    rest: wp.float64  # SPRING, PUSH, PULL: rest length; LOWER, UPPER: the bound
+    stiffness: wp.float64  # [N/m]
+    damping: wp.float64  # [N s/m]; FRICTION: the force [N]; ARMATURE: the inertia [kg]
+    c0: wp.float64  # EQUAL: coefficients of the polynomial
+    c1: wp.float64
+    c2: wp.float64
+    c3: wp.float64
+    c4: wp.float64
+    rest2: wp.float64  # EQUAL: rest length of the other one
+    enabled: int

@@ -21,71 +21,19 @@ from ..kernels.lanes import lane
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .actuator_data import ActuatorArrays, make_activation, make_actuator_force
-from .constraint_data import make_constraint_data
-from .layout import Layout
-from .length_data import Lengths
-from .motion_data import make_motion_data
+from .constraint_data import IMMOBILE, make_constraint_data, make_row_stage
+from .length_data import Lengths, LengthTerm
 from .terms.bounded import UNBOUNDED
 from .terms.near_rigid import NEAR_RIGID
 
-SPRING = wp.constant(0)
-PUSH = wp.constant(1)
-PULL = wp.constant(2)
-LOWER = wp.constant(3)
-UPPER = wp.constant(4)
-FRICTION = wp.constant(5)
-ARMATURE = wp.constant(6)
-EQUAL = wp.constant(7)
-ACTUATOR = wp.constant(8)
-
-IMMOBILE = 1e-20
-"""A row whose mobility is below this cannot be moved by any dof."""
-
-
-@wp.struct
-class LengthTerm:
-    """One row as the model describes it."""
-
-    kind: int
-    row: int  # in `ConstraintData`
-    t: int  # length
-    t2: int  # EQUAL: the other length, or -1
-    actuator: int  # ACTUATOR: Newton's index
-    gear: wp.float64  # factor on the length
-    rest: wp.float64  # SPRING, PUSH, PULL: rest length; LOWER, UPPER: the bound
-    stiffness: wp.float64  # [N/m]
-    damping: wp.float64  # [N s/m]; FRICTION: the force [N]; ARMATURE: the inertia [kg]
-    c0: wp.float64  # EQUAL: coefficients of the polynomial
-    c1: wp.float64
-    c2: wp.float64
-    c3: wp.float64
-    c4: wp.float64
-    rest2: wp.float64  # EQUAL: rest length of the other one
-    enabled: int
-
-
-@functools.cache
-def make_term_stage(pose: Types, dynamics: Types, types: Types):
-    """Struct of what the kernel works with and makes."""
-    Motion, Rows = make_motion_data(pose, dynamics), make_constraint_data(types)
-
-    @wp.struct
-    class TermStage:
-        layout: Layout
-        motion: Motion
-        lengths: Lengths
-        rows: Rows
-        world_term: wp.array(dtype=wp.int32)  # first term of each world, [worlds + 1]
-        sigma: wp.float64  # of dry friction
-
-    return TermStage
+SPRING, PUSH, PULL, LOWER, UPPER, FRICTION, ARMATURE, EQUAL, ACTUATOR = (wp.constant(i) for i in range(9))
+"""Kinds of `LengthTerm`."""
 
 
 @functools.cache
 def make_term_kernel(pose: Types, dynamics: Types, types: Types):
     """The kernel: one block per world, a lane for each row."""
-    Stage, Rows = make_term_stage(pose, dynamics, types), make_constraint_data(types)
-    Motion = make_motion_data(pose, dynamics)
+    Stage, Rows = make_row_stage(pose, dynamics, types), make_constraint_data(types)
     actuator_force = make_actuator_force()
     scalar = types.scalar
     F = wp.float64
@@ -119,37 +67,29 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
             i += 1
 
     @wp.func
-    def prepare_term(
-        layout: wp.ref[Layout],
-        d: wp.ref[Motion],
-        k: wp.ref[Lengths],
-        rows: wp.ref[Rows],
-        s: wp.ref[LengthTerm],
-        actuators: wp.ref[ActuatorArrays],
-        sigma: F,
-        h: F,
-    ):
+    def prepare_term(stage: wp.ref[Stage], s: wp.ref[LengthTerm], actuators: wp.ref[ActuatorArrays], h: F):
         row = s.row
-        L = s.gear * k.length[s.t]
-        known = s.gear * k.known[s.t]
+        L = s.gear * stage.input.lengths.length[s.t]
+        known = s.gear * stage.input.lengths.known[s.t]
         slope = F(0.0)
         violation = F(0.0)
         if s.kind == EQUAL:
             violation = L - s.rest - s.c0
             if s.t2 >= 0:
-                x = k.length[s.t2] - s.rest2
+                x = stage.input.lengths.length[s.t2] - s.rest2
                 violation -= x * (s.c1 + x * (s.c2 + x * (s.c3 + x * s.c4)))
                 slope = s.c1 + x * (F(2.0) * s.c2 + x * (F(3.0) * s.c3 + x * F(4.0) * s.c4))
-                known -= slope * k.known[s.t2]
-        fill_jacobian(s, k, rows, slope)
+                known -= slope * stage.input.lengths.known[s.t2]
+        fill_jacobian(s, stage.input.lengths, stage.rows, slope)
         mobility = F(0.0)
         rate = known  # at the start of the step
-        i = int(rows.row_entry[row])
-        while i < rows.row_entry[row + 1]:
-            e = rows.entry_dof[i]
-            J = F(rows.J[i])
-            mobility += J * J / F(d.A[layout.rows.entry[e] + e - layout.rows.first[e]])
-            rate += J * d.v0[e]
+        i = int(stage.rows.row_entry[row])
+        while i < stage.rows.row_entry[row + 1]:
+            e = stage.rows.entry_dof[i]
+            J = F(stage.rows.J[i])
+            address = stage.input.layout.rows.entry[e] + e - stage.input.layout.rows.first[e]
+            mobility += J * J / F(stage.input.motion.A[address])
+            rate += J * stage.input.motion.v0[e]
             i += 1
         rigid = F(wp.static(NEAR_RIGID)) * mobility
         most = F(wp.static(UNBOUNDED))
@@ -174,7 +114,7 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
             vhat = gap / (h * wp.where(gap < F(0.0), F(2.0), F(1.0)))
             high = F(0.0)
         elif s.kind == FRICTION:
-            R = sigma * mobility
+            R = stage.sigma * mobility
             high = h * s.damping
             low = -high
         elif s.kind == ARMATURE:
@@ -192,36 +132,21 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
             else:
                 low = wp.clamp(h * f.u0, low, high)
                 high = low
-        rows.violation[row] = scalar(violation)
-        rows.vhat[row] = scalar(vhat - known)
-        rows.low[row] = scalar(low)
-        rows.high[row] = scalar(high)
-        rows.R[row] = scalar(0.0)
+        stage.rows.violation[row] = scalar(violation)
+        stage.rows.vhat[row] = scalar(vhat - known)
+        stage.rows.low[row] = scalar(low)
+        stage.rows.high[row] = scalar(high)
+        stage.rows.R[row] = scalar(0.0)
         if s.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
-            rows.R[row] = scalar(R)
+            stage.rows.R[row] = scalar(R)
 
     @solver_kernel
-    def length_terms(
-        first_world: int,
-        stage: wp.array(dtype=Stage),
-        terms: wp.array(dtype=LengthTerm),
-        actuators: wp.array(dtype=ActuatorArrays),
-        dt: F,
-    ):
+    def length_terms(first_world: int, stage: wp.array[Stage], actuators: wp.array[ActuatorArrays], dt: F):
         world = first_world + wp.tid() // wp.block_dim()
         end = stage[0].world_term[world + 1]
         i = int(stage[0].world_term[world] + lane())
         while i < end:
-            prepare_term(
-                stage[0].layout,
-                stage[0].motion,
-                stage[0].lengths,
-                stage[0].rows,
-                terms[i],
-                actuators[0],
-                stage[0].sigma,
-                dt,
-            )
+            prepare_term(stage[0], stage[0].terms[i], actuators[0], dt)
             i += wp.block_dim()
 
     return length_terms
@@ -230,23 +155,19 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
 @functools.cache
 def make_advance_kernel(pose: Types, dynamics: Types, types: Types):
     """The kernel that lets activations follow their inputs for one step: one block per world."""
-    Stage = make_term_stage(pose, dynamics, types)
+    Stage = make_row_stage(pose, dynamics, types)
     activation = make_activation()
 
     @solver_kernel
     def advance_activations(
-        first_world: int,
-        stage: wp.array(dtype=Stage),
-        terms: wp.array(dtype=LengthTerm),
-        actuators: wp.array(dtype=ActuatorArrays),
-        dt: wp.float64,
+        first_world: int, stage: wp.array[Stage], actuators: wp.array[ActuatorArrays], dt: wp.float64
     ):
         world = first_world + wp.tid() // wp.block_dim()
         end = stage[0].world_term[world + 1]
         i = int(stage[0].world_term[world] + lane())
         while i < end:
-            if terms[i].kind == ACTUATOR:
-                k = terms[i].actuator
+            if stage[0].terms[i].kind == ACTUATOR:
+                k = stage[0].terms[i].actuator
                 a = actuators[0].parameters[k]
                 if a.dynamics != 0:
                     ctrl = wp.clamp(wp.float64(actuators[0].ctrl[k]), a.ctrl_low, a.ctrl_high)

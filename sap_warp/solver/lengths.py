@@ -12,15 +12,34 @@ from ..kernels.launch import WorldRange
 from ..kernels.structs import StructArgument
 from ..kernels.types import TYPES
 from .actuation import SapActuation
+from .constraint_data import make_row_stage
+from .initial_poses import reference_coordinates
 from .layout import LayoutSizes
-from .length_data import NO_SIDE, LengthPart, Lengths, LengthSource
-from .length_rows import make_length_kernel, make_length_stage
+from .length_data import NO_SIDE, LengthPart, Lengths, LengthSource, LengthTerm
+from .length_rows import make_length_kernel
 from .length_sources import Length, LengthModel, Part, read_lengths
-from .length_terms import LengthTerm, make_advance_kernel, make_term_kernel, make_term_stage
+from .length_terms import make_advance_kernel, make_term_kernel
 from .maps import Maps
 
 _TINY_STEP = 1e-9
 """Time step with which A is the mass matrix [s]."""
+
+
+def fill_row_input(target: Any, owner: Any, boundary: Any, free_motion: Any) -> None:
+    """Let a `RowInput` show the state held by ``boundary``; ``owner`` has layout and sizes."""
+    target.layout, target.motion, target.q = owner.layout, free_motion.data, boundary.joint_q
+    target.free_dofs = owner.sizes.free_dof_count
+
+
+def dense_rows(layout: Any, world: int, rows: range, entry: wp.array, data: Any) -> np.ndarray:
+    """J of rows of one world, shape [rows, dofs], in Newton's dof order; ``entry`` has the first entry of each row."""
+    start, end = layout.world_dof.numpy()[world : world + 2]
+    firsts, dofs, values = entry.numpy(), data.entry_dof.numpy(), data.J.numpy()
+    J = np.zeros((len(rows), end - start))
+    for i, row in enumerate(rows):
+        span = slice(firsts[row], firsts[row + 1])
+        J[i, dofs[span] - start] = values[span]
+    return J[:, np.argsort(layout.dof_newton.numpy()[start:end])]
 
 
 class SapLengths:
@@ -165,13 +184,13 @@ class SapLengths:
             for term in springs:
                 term.rest = float(lengths[term.length])
         if equal:
-            lengths = self._lengths_at(solver, _reference_pose(self.model.newton_model))
+            lengths = self._lengths_at(solver, reference_coordinates(self.model.newton_model))
             for term in equal:
                 term.rest = float(lengths[term.length])
                 if term.rest_other is None:
                     term.rest_other = float(lengths[term.other])
         if self.actuation.has_weak_muscles():
-            self._lengths_at(solver, _reference_pose(self.model.newton_model))
+            self._lengths_at(solver, reference_coordinates(self.model.newton_model))
             solver.free_motion.compute(solver.boundary, _TINY_STEP, solver.all_worlds)
             self.actuation.scale_muscles(self.sources, lambda term: self._acceleration(solver, term))
         if self.count:
@@ -198,20 +217,15 @@ class SapLengths:
         """Fill `data` for the state held by ``boundary``."""
         types = (free_motion.pose_types, free_motion.types)
         if self._stage is None:
-            stage: Any = make_length_stage(*types)()
-            stage.layout, stage.motion, stage.q, stage.lengths = (
-                self.layout,
-                free_motion.data,
-                boundary.joint_q,
-                self.data,
-            )
-            terms: Any = make_term_stage(*types, self.types)()
-            terms.layout, terms.motion, terms.lengths, terms.rows = self.layout, free_motion.data, self.data, self._rows
-            terms.world_term, terms.sigma = self._world_term, self._sigma
+            stage: Any = make_row_stage(*types, self.types)()
+            fill_row_input(stage.input, self, boundary, free_motion)
+            stage.input.lengths = self.data
+            stage.rows, stage.terms, stage.world_term = self._rows, self._terms, self._world_term
+            stage.sigma = self._sigma
             device = self.model.device
-            self._stage = StructArgument(stage, device), StructArgument(terms, device)
+            self._stage = StructArgument(stage.input, device), StructArgument(stage, device)
         kernel = make_length_kernel(*types)
-        worlds.launch(kernel, self._stage[0].array, self.sizes.free_dof_count, device=self.model.device)
+        worlds.launch(kernel, self._stage[0].array, device=self.model.device)
 
     def compute(self, boundary: Any, free_motion: Any, ctrl: Any, dt: float, worlds: WorldRange) -> None:
         """Fill the rows of all terms for the state held by ``boundary``."""
@@ -219,15 +233,15 @@ class SapLengths:
             return
         self.measure_lengths(boundary, free_motion, worlds)
         kernel = make_term_kernel(free_motion.pose_types, free_motion.types, self.types)
-        arrays = (self._stage[1].array, self._terms, self.actuation.arrays(ctrl))
-        worlds.launch(kernel, *arrays, dt, device=self.model.device)
+        stage, actuators = self._stage[1].array, self.actuation.arrays(ctrl)
+        worlds.launch(kernel, stage, actuators, dt, device=self.model.device)
 
     def advance(self, free_motion: Any, ctrl: Any, dt: float, worlds: WorldRange) -> None:
         """Let activations follow their inputs for one step."""
         if self.count and self.actuation.has_dynamics:
             kernel = make_advance_kernel(free_motion.pose_types, free_motion.types, self.types)
-            arrays = (self._stage[1].array, self._terms, self.actuation.arrays(ctrl))
-            worlds.launch(kernel, *arrays, dt, device=self.model.device)
+            stage, actuators = self._stage[1].array, self.actuation.arrays(ctrl)
+            worlds.launch(kernel, stage, actuators, dt, device=self.model.device)
 
     # For inspection
 
@@ -243,36 +257,17 @@ class SapLengths:
 
     def jacobian(self, world: int = 0) -> np.ndarray:
         """J of the lengths of one world, shape [lengths, dofs]; columns in Newton's dof order of that world."""
-        start, end = self.layout.world_dof.numpy()[world : world + 2]
-        order = np.argsort(self.layout.dof_newton.numpy()[start:end])
-        entry, dofs, values = (getattr(self.data, name).numpy() for name in ("entry", "entry_dof", "J"))
         first, last = self.data.world_length.numpy()[world : world + 2]
-        J = np.zeros((last - first, end - start))
-        for t in range(first, last):
-            span = slice(entry[t], entry[t + 1])
-            J[t - first, dofs[span] - start] = values[span]
-        return J[:, order]
+        return dense_rows(self.layout, world, range(first, last), self.data.entry, self.data)
 
 
 _PULLEY = 4
 assert NO_SIDE < 0
 
 
-def _reference_pose(model: newton.Model) -> np.ndarray:
-    """Coordinates where scalar joints are at zero, balls at rest, and floating joints where the model has them."""
-    q, start = model.joint_q.numpy().copy(), model.joint_q_start.numpy()
-    for joint, kind in enumerate(model.joint_type.numpy()):
-        span = slice(start[joint], start[joint + 1])
-        if kind == newton.JointType.BALL:
-            q[span] = (0.0, 0.0, 0.0, 1.0)
-        elif kind not in (newton.JointType.FREE, newton.JointType.DISTANCE):
-            q[span] = 0.0
-    return q
-
-
 def _spring_pose(model: newton.Model) -> np.ndarray:
     """The same with scalar joints where their springs are at rest."""
-    q, start, dofs = _reference_pose(model), model.joint_q_start.numpy(), model.joint_qd_start.numpy()
+    q, start, dofs = reference_coordinates(model), model.joint_q_start.numpy(), model.joint_qd_start.numpy()
     attributes: Any = getattr(model, "mujoco", None)
     rest, ref = (getattr(attributes, name, None) for name in ("dof_springref", "dof_ref"))
     if rest is None or ref is None:

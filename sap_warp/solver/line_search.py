@@ -256,10 +256,8 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
                 step.alpha = alpha
                 step.cost = value[0]
                 return step
-            if value[1] < scalar(0.0):
-                lower = alpha
-            else:
-                upper = alpha
+            lower = wp.where(value[1] < scalar(0.0), alpha, lower)
+            upper = wp.where(value[1] < scalar(0.0), upper, alpha)
             trial = alpha - value[1] / value[2]
             if not (trial > lower and trial < upper) or wp.abs(trial - alpha) > scalar(0.5) * width:
                 trial = scalar(0.5) * (lower + upper)
@@ -294,10 +292,8 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
                 step.alpha = alpha
                 step.cost = value[0]
                 return step
-            if value[1] < scalar(0.0):
-                lower = alpha
-            else:
-                upper = alpha
+            lower = wp.where(value[1] < scalar(0.0), alpha, lower)
+            upper = wp.where(value[1] < scalar(0.0), upper, alpha)
             move = -value[1] / value[2]
             trial = alpha + move
             # bisect where Newton's method leaves the bracket, is not finite, or gains less than bisection would

@@ -12,17 +12,14 @@ import warp as wp
 
 from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
-from ..kernels.structs import padded_zeros
-from ..kernels.types import TYPES, Types
+from ..kernels.structs import array_struct, padded_zeros
+from ..kernels.types import TYPES, Bools, Types
 from .layout import FRAME_DRIVEN, FRAME_PRESCRIBED, Layout, LayoutSizes
 
-PRISMATIC = wp.constant(int(newton.JointType.PRISMATIC))
-REVOLUTE = wp.constant(int(newton.JointType.REVOLUTE))
-BALL = wp.constant(int(newton.JointType.BALL))
-FIXED = wp.constant(int(newton.JointType.FIXED))
-FREE = wp.constant(int(newton.JointType.FREE))
-DISTANCE = wp.constant(int(newton.JointType.DISTANCE))
-D6 = wp.constant(int(newton.JointType.D6))
+PRISMATIC, REVOLUTE, BALL, FIXED, FREE, DISTANCE, D6 = (
+    wp.constant(int(newton.JointType[name]))
+    for name in ("PRISMATIC", "REVOLUTE", "BALL", "FIXED", "FREE", "DISTANCE", "D6")
+)
 
 UNTURNED_F = wp.constant(1)
 AT_PARENT = wp.constant(2)
@@ -37,22 +34,13 @@ CARRIED = wp.constant(64)
 """A floating body below one with dofs: it goes straight in the world, not in the frame that its joint starts from."""
 
 
-@wp.struct
-class JointParameters:
-    """Newton's joint and body arrays, by reference."""
-
-    joint_type: wp.array(dtype=wp.int32)
-    joint_parent: wp.array(dtype=wp.int32)
-    joint_child: wp.array(dtype=wp.int32)
-    joint_q_start: wp.array(dtype=wp.int32)
-    joint_qd_start: wp.array(dtype=wp.int32)
-    joint_dof_dim: wp.array2d(dtype=wp.int32)
-    joint_X_p: wp.array(dtype=wp.transformf)
-    joint_X_c: wp.array(dtype=wp.transformf)
-    joint_axis: wp.array(dtype=wp.vec3f)
-    body_com: wp.array(dtype=wp.vec3f)
-    body_mass: wp.array(dtype=wp.float32)
-    body_inertia: wp.array(dtype=wp.mat33f)
+JointParameters = array_struct(
+    "JointParameters",
+    dict.fromkeys(("joint_type", "joint_parent", "joint_child", "joint_q_start", "joint_qd_start"), wp.int32)
+    | {"joint_dof_dim": wp.array2d(dtype=wp.int32), "joint_X_p": wp.transformf, "joint_X_c": wp.transformf}
+    | {"joint_axis": wp.vec3f, "body_com": wp.vec3f, "body_mass": wp.float32, "body_inertia": wp.mat33f},
+)
+"""Newton's joint and body arrays, by reference and by their own names."""
 
 
 def joint_parameters(model: newton.Model) -> Any:
@@ -108,9 +96,9 @@ def make_pack_kernel(types: Types):
         layout: Layout,
         p: JointParameters,
         centered: int,
-        mask: wp.array(dtype=wp.bool),
-        links_out: wp.array(dtype=Link),
-        axis_out: wp.array(dtype=types.vec3),
+        mask: Bools,
+        links_out: wp.array[Link],
+        axis_out: wp.array[types.vec3],
     ):
         b = wp.tid()
         if mask.shape[0] > 0:

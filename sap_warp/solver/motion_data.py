@@ -4,7 +4,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.structs import Slot
+from ..kernels.scratch import Slot
 from ..kernels.types import Types
 from .layout import LayoutSizes
 

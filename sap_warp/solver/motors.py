@@ -20,7 +20,7 @@ from .layout import SCALAR_JOINTS
 from .topology import tree_joints
 
 _AUTO = 2
-FIELDS = ("motor_gain", "motor_u0", "motor_kp", "motor_kd", "motor_low", "motor_high", "motor_limit")
+MOTOR_NUMBERS = ("motor_gain", "motor_u0", "motor_kp", "motor_kd", "motor_low", "motor_high", "motor_limit")
 
 
 def direct_actuators(model: newton.Model) -> np.ndarray:
@@ -89,13 +89,13 @@ class Motors:
         self._chosen = plain_actuators(model)
         self.count = len(self._chosen)
         device = model.device
-        self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", "motor_idle", *FIELDS))
+        self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", "motor_idle", *MOTOR_NUMBERS))
         if self.count:
             index = np.full(model.joint_dof_count, -1, np.int32)
             index[actuator_dofs(model, self._chosen)] = self._chosen
             self.arrays["motor_index"] = wp.array(index, dtype=wp.int32, device=device)
             self.arrays["motor_idle"] = wp.zeros(model.joint_dof_count, dtype=wp.int32, device=device)
-            for name in FIELDS:
+            for name in MOTOR_NUMBERS:
                 self.arrays[name] = wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device)
             self.refresh()
 

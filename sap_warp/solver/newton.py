@@ -22,16 +22,9 @@ import warp as wp
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.packed_rows import make_multiply, make_solve
+from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
-from ..kernels.structs import (
-    Scratch,
-    StructArgument,
-    allocate_arrays,
-    make_flat,
-    make_window,
-    struct_parameter,
-    world_starts,
-)
+from ..kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import TYPES, Types
 from .constraint_terms import make_constraint_terms
 from .free_motion import motion_types

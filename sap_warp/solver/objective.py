@@ -30,6 +30,22 @@ from .terms.dof import make_dof_terms
 
 
 @functools.cache
+def make_project_row(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """``project_row(p, row, vc)``: impulse, cost and curvature of a contact row at relative velocity vc."""
+    Problem, vec3 = make_problem(dynamics, types, linear, pose).Problem, types.vec3
+    term = make_contact_term(types)
+    Projection, project = term.Projection, term.project
+
+    @wp.func
+    def project_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+        return project(
+            vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.mu[row], p.contacts.Rt[row], p.contacts.Rn[row]
+        )
+
+    return project_row
+
+
+@functools.cache
 def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     """Parts of the Newton iteration; each is called by all lanes of a block. Precisions are those of `make_problem`."""
     scalar, vec3 = types.scalar, types.vec3
@@ -38,7 +54,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     Problem, Data = structs.Problem, structs.Data
     evaluate = make_dof_terms(types).evaluate
     term = make_contact_term(types)
-    Projection, project, held, track = term.Projection, term.project, term.held, term.track
+    Projection, held, track = term.Projection, term.held, term.track
+    project_row = make_project_row(dynamics, types, linear, pose)
     was_held = make_was_held(dynamics, types, linear, pose)
     to_vec3 = make_spatial(types).to_vec3
     multiply, solve = make_multiply(dynamics, types), make_solve(linear)
@@ -63,18 +80,6 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     @wp.func
     def column_v(p: wp.ref[Problem], e: int) -> vec3:
         return to_vec3(p.motion.Sv[e])
-
-    @wp.func
-    def project_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
-        """Impulse, cost and curvature of a contact row at relative velocity vc."""
-        return project(
-            vc,
-            p.contacts.normal[row],
-            p.contacts.vhat[row],
-            p.contacts.mu[row],
-            p.contacts.Rt[row],
-            p.contacts.Rn[row],
-        )
 
     @wp.func
     def hold_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:

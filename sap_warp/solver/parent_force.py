@@ -13,8 +13,17 @@ import warp as wp
 from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
+from ..kernels.structs import StructCache, array_struct
 from ..kernels.types import FP64, Types
 from .free_motion import make_motion_stage
+
+ParentForceArrays = array_struct(
+    "ParentForceArrays",
+    {"gravity": wp.vec3f, "v1": wp.float64, "body_f": wp.spatial_vectord, "contact": wp.spatial_vectorf}
+    | {"moment": wp.vec3d, "force": wp.vec3d, "out": wp.spatial_vectorf},
+)
+"""What the kernel reads beside the stage (v1 is the velocity after the step, by Newton's dof), its scratch, and what it
+writes."""
 
 
 @functools.cache
@@ -26,13 +35,7 @@ def make_parent_force_kernel(pose: Types, types: Types):
 
     @wp.func
     def own_wrench(
-        stage: wp.ref[Stage],
-        b: int,
-        gravity: wp.vec3d,
-        inv_h: wp.float64,
-        v1: wp.array(dtype=wp.float64),
-        body_f: wp.array(dtype=wp.spatial_vectord),
-        contact: wp.array(dtype=wp.spatial_vectorf),
+        stage: wp.ref[Stage], arrays: wp.ref[ParentForceArrays], b: int, gravity: wp.vec3d, inv_h: wp.float64
     ):
         """Moment about o and force that one body needs from outside, without what is known to act on it."""
         link = stage.links[b]
@@ -47,15 +50,15 @@ def make_parent_force_kernel(pose: Types, types: Types):
         av = to_vec3(stage.d.av[b])
         e = stage.layout.body_chain[b]
         while e >= 0:
-            qdd = (v1[stage.layout.dof_newton[e]] - stage.d.v0[e]) * inv_h
+            qdd = (arrays.v1[stage.layout.dof_newton[e]] - stage.d.v0[e]) * inv_h
             aw += to_vec3(stage.d.Sw[e]) * qdd
             av += to_vec3(stage.d.Sv[e]) * qdd
             e = stage.layout.dof_parent[e]
         # of the centre of mass
         v = Vv + wp.cross(Vw, c)
         a = av + wp.cross(aw, c) + wp.cross(Vw, v)
-        residual = body_f[link.body]  # minus the external wrench at the body's origin, moment first
-        known = contact[link.body]
+        residual = arrays.body_f[link.body]  # minus the external wrench at the body's origin, moment first
+        known = arrays.contact[link.body]
         force = m * (a - gravity) + wp.vec3d(residual[3], residual[4], residual[5])
         touch = wp.vec3d(wp.float64(known[0]), wp.float64(known[1]), wp.float64(known[2]))
         moment = inertia * aw + wp.cross(Vw, inertia * Vw) + wp.cross(c, m * (a - gravity))
@@ -65,21 +68,11 @@ def make_parent_force_kernel(pose: Types, types: Types):
         return moment, force - touch, c
 
     @solver_kernel
-    def parent_forces(
-        first_world: int,
-        stages: wp.array(dtype=Stage),
-        dt: wp.float64,
-        gravity_in: wp.array(dtype=wp.vec3f),
-        v1_in: wp.array(dtype=wp.float64),
-        body_f_in: wp.array(dtype=wp.spatial_vectord),
-        contact_in: wp.array(dtype=wp.spatial_vectorf),
-        moment: wp.array(dtype=wp.vec3d),
-        force: wp.array(dtype=wp.vec3d),
-        out: wp.array(dtype=wp.spatial_vectorf),
-    ):
+    def parent_forces(first_world: int, stages: wp.array[Stage], arrays: wp.array[ParentForceArrays], dt: wp.float64):
         world = first_world + wp.tid() // wp.block_dim()
         stage = stages[0]
-        g = to_vec3(gravity_in[stage.layout.world_gravity[world]])
+        a = arrays[0]
+        g = to_vec3(a.gravity[stage.layout.world_gravity[world]])
         levels = stage.layout.world_level[world + 1] - stage.layout.world_level[world]
         for up in range(levels):
             level = stage.layout.world_level[world + 1] - 1 - up
@@ -87,16 +80,16 @@ def make_parent_force_kernel(pose: Types, types: Types):
                 stage.layout.level_start[level] + lane(), stage.layout.level_start[level + 1], wp.block_dim()
             ):
                 b = stage.layout.level_body[i]
-                n, f, c = own_wrench(stage, b, g, wp.float64(1.0) / dt, v1_in, body_f_in, contact_in)
+                n, f, c = own_wrench(stage, a, b, g, wp.float64(1.0) / dt)
                 child = stage.layout.body_child[b]
                 while child >= 0:
-                    n += moment[child]
-                    f += force[child]
+                    n += a.moment[child]
+                    f += a.force[child]
                     child = stage.layout.body_sibling[child]
-                moment[b] = n
-                force[b] = f
+                a.moment[b] = n
+                a.force[b] = f
                 n -= wp.cross(c, f)  # about the centre of mass
-                out[stage.links[b].body] = wp.spatial_vectorf(
+                a.out[stage.links[b].body] = wp.spatial_vectorf(
                     wp.float32(f[0]),
                     wp.float32(f[1]),
                     wp.float32(f[2]),
@@ -117,6 +110,7 @@ class ParentForce:
         self._solver = solver
         self._buffers: list[wp.array] = []
         self._nothing: wp.array | None = None
+        self._arrays = StructCache(solver.model.device)
 
     def compute(self, out: wp.array, contact: wp.array | None, dt: float, worlds: WorldRange) -> None:
         """Fill ``out`` by Newton's body: force [N] and moment [N m] about the centre of mass, world axes.
@@ -136,5 +130,8 @@ class ParentForce:
         kernel = make_parent_force_kernel(motion.pose_types, motion.types)
         v1 = solver.contact_solve.data.velocity
         found = self._nothing if contact is None else contact
-        arrays = [model.gravity, v1, solver.boundary.body_f, found, *self._buffers, out]
-        worlds.launch(kernel, motion.stage, dt, *arrays, device=device)
+        moment, force = self._buffers
+        arrays = {"gravity": model.gravity, "v1": v1, "body_f": solver.boundary.body_f, "contact": found}
+        arrays |= {"moment": moment, "force": force, "out": out}
+        argument = self._arrays.get(arrays, ParentForceArrays)
+        worlds.launch(kernel, motion.stage, argument, dt, device=device)

@@ -8,10 +8,11 @@ import warp as wp
 
 from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
-from ..kernels.structs import StructCache
-from ..kernels.types import FP32, FP64, TYPES, Types
+from ..kernels.structs import StructCache, array_struct
+from ..kernels.types import FP32, FP64, TYPES, Bools, Floats, Types
 from ..model import SapControl, SapState, check_flags
 from .boundary import public_to_sap_velocity
+from .boundary_data import make_state_arrays
 from .kinematics import is_floating, make_com_offset
 from .layout import Layout
 from .links import JointParameters
@@ -21,40 +22,29 @@ RESET_QD = wp.constant(int(newton.StateFlags.JOINT_QD) | int(newton.StateFlags.B
 RESET_F = wp.constant(int(newton.StateFlags.BODY_F))
 
 
+COUNTS = ("status", "iterations", "line_iterations", "contact_count", "truncated")
+INPUTS = ("joint_f", "target_q", "target_qd", "act")
+Outcome = array_struct("Outcome", dict.fromkeys(COUNTS, wp.int32) | {"residual": wp.float64})
+"""What the last solve said of each world; see `SolverSAP.outcome`."""
+Inputs = array_struct("Inputs", dict.fromkeys(INPUTS, wp.float32))
+"""Forces and targets of a control, or of a model."""
+
+
 @functools.cache
 def make_reset_data(state: Types):
-    """Struct of the model's initial state, of the state that is reset, and of what tells them apart."""
+    """Struct of the state that is reset, of the model's own, and of inputs that are to be healed."""
+    StateArrays, ModelArrays = make_state_arrays(state), make_state_arrays(FP32)
 
     @wp.struct
     class ResetData:
         layout: Layout
         p: JointParameters
-        q_in: wp.array(dtype=wp.float32)
-        qd_in: wp.array(dtype=wp.float32)
-        body_q_in: wp.array(dtype=wp.transformf)
-        body_qd_in: wp.array(dtype=wp.spatial_vectorf)
-        public_velocity: int
-        joint_q: wp.array(dtype=state.scalar)
-        joint_qd: wp.array(dtype=state.scalar)
-        body_q: wp.array(dtype=state.transform)
-        body_qd: wp.array(dtype=wp.spatial_vectorf)
-        body_f: wp.array(dtype=wp.spatial_vectorf)
-        status: wp.array(dtype=wp.int32)
-        iterations: wp.array(dtype=wp.int32)
-        line_iterations: wp.array(dtype=wp.int32)
-        residual: wp.array(dtype=wp.float64)
-        contact_count: wp.array(dtype=wp.int32)
-        truncated: wp.array(dtype=wp.int32)
-        # inputs that are to be healed, and the model's own
+        state: StateArrays
+        initial: ModelArrays
+        outcome: Outcome
         has_inputs: int
-        joint_f: wp.array(dtype=wp.float32)
-        joint_f_in: wp.array(dtype=wp.float32)
-        target_q: wp.array(dtype=wp.float32)
-        target_q_in: wp.array(dtype=wp.float32)
-        target_qd: wp.array(dtype=wp.float32)
-        target_qd_in: wp.array(dtype=wp.float32)
-        act: wp.array(dtype=wp.float32)
-        act_in: wp.array(dtype=wp.float32)
+        inputs: Inputs
+        initial_inputs: Inputs
         ctrl: wp.array(dtype=wp.float32)
         actuator_world: wp.array(dtype=wp.int32)
 
@@ -68,12 +58,12 @@ def make_reset_kernel(state: Types):
     Values of the model are copied, not repaired: a world that was reset has the bits of a new one.
     """
     Data = make_reset_data(state)
-    scalar = state.scalar
+    scalar, New = state.scalar, wp.array[state.scalar]
     com_offset = make_com_offset(FP32)
     load3 = make_spatial(FP64).load_vec3
 
     @wp.func
-    def is_chosen(entry: int, mask: wp.array(dtype=wp.bool), masked: int) -> bool:
+    def is_chosen(entry: int, mask: Bools, masked: int) -> bool:
         if masked == 0:
             return True
         if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
@@ -81,7 +71,7 @@ def make_reset_kernel(state: Types):
         return mask[entry]
 
     @wp.func
-    def heal(values: wp.array(dtype=wp.float32), i: int, initial: wp.float32):
+    def heal(values: Floats, i: int, initial: wp.float32):
         """What is not finite returns to the model's value; nothing finite can be made of that either: zero."""
         if not wp.isfinite(values[i]):
             values[i] = wp.where(wp.isfinite(initial), initial, wp.float32(0.0))
@@ -89,76 +79,63 @@ def make_reset_kernel(state: Types):
     @wp.func
     def heal_joint(d: wp.ref[Data], joint: int):
         for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
-            heal(d.target_q, i, d.target_q_in[i])
+            heal(d.inputs.target_q, i, d.initial_inputs.target_q[i])
         for i in range(d.p.joint_qd_start[joint], d.p.joint_qd_start[joint + 1]):
-            heal(d.joint_f, i, d.joint_f_in[i])
-            heal(d.target_qd, i, d.target_qd_in[i])
-            heal(d.act, i, d.act_in[i])
+            heal(d.inputs.joint_f, i, d.initial_inputs.joint_f[i])
+            heal(d.inputs.target_qd, i, d.initial_inputs.target_qd[i])
+            heal(d.inputs.act, i, d.initial_inputs.act[i])
 
     @wp.func
-    def reset_joint(
-        d: wp.ref[Data],
-        joint: int,
-        flags: int,
-        new_q: wp.array(dtype=state.scalar),
-        new_qd: wp.array(dtype=state.scalar),
-    ):
+    def reset_joint(d: wp.ref[Data], joint: int, flags: int, new_q: New, new_qd: New):
         """Coordinates of the model, or those that were given, which are in the order of the state."""
         if (flags & RESET_Q) != 0:
             for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
                 if new_q.shape[0] > 0:
-                    d.joint_q[i] = new_q[i]
+                    d.state.joint_q[i] = new_q[i]
                 else:
-                    d.joint_q[i] = scalar(d.q_in[i])
+                    d.state.joint_q[i] = scalar(d.initial.joint_q[i])
         if (flags & RESET_QD) != 0:
             iv = d.p.joint_qd_start[joint]
             if new_qd.shape[0] > 0:
                 for i in range(iv, d.p.joint_qd_start[joint + 1]):
-                    d.joint_qd[i] = new_qd[i]
-            elif d.public_velocity == 0 and is_floating(d.p.joint_type[joint]):
-                r = com_offset(d.p, joint, d.q_in)
-                w, v = public_to_sap_velocity(load3(d.qd_in, iv), load3(d.qd_in, iv + 3), r)
+                    d.state.joint_qd[i] = new_qd[i]
+            elif d.state.public_velocity == 0 and is_floating(d.p.joint_type[joint]):
+                r = com_offset(d.p, joint, d.initial.joint_q)
+                w, v = public_to_sap_velocity(load3(d.initial.joint_qd, iv), load3(d.initial.joint_qd, iv + 3), r)
                 for i in range(3):
-                    d.joint_qd[iv + i] = scalar(w[i])
-                    d.joint_qd[iv + 3 + i] = scalar(v[i])
+                    d.state.joint_qd[iv + i] = scalar(w[i])
+                    d.state.joint_qd[iv + 3 + i] = scalar(v[i])
             else:
                 for i in range(iv, d.p.joint_qd_start[joint + 1]):
-                    d.joint_qd[i] = scalar(d.qd_in[i])
+                    d.state.joint_qd[i] = scalar(d.initial.joint_qd[i])
 
     @wp.func
     def reset_body(d: wp.ref[Data], b: int, flags: int):
         body = d.layout.body_newton[b]
         if (flags & RESET_Q) != 0:
-            x = wp.transform_get_translation(d.body_q_in[body])
-            r = wp.transform_get_rotation(d.body_q_in[body])
+            x = wp.transform_get_translation(d.initial.body_q[body])
+            r = wp.transform_get_rotation(d.initial.body_q[body])
             q = state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))
             if wp.static(state is FP64):  # as `SapModel.state` does it, in this order
                 q = q / wp.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
-            d.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
+            d.state.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
         if (flags & RESET_QD) != 0:
-            d.body_qd[body] = d.body_qd_in[body]
+            d.state.body_qd[body] = d.initial.body_qd[body]
         if (flags & RESET_F) != 0:
-            d.body_f[body] = wp.spatial_vectorf()
+            d.state.body_f[body] = wp.spatial_vectorf()
         world = d.layout.body_world[b]
         before = wp.max(b - 1, 0)
         if b == 0 or d.layout.body_world[before] != world or d.layout.body_mask[before] != d.layout.body_mask[b]:
-            d.status[world] = 0  # by one of its bodies
-            d.iterations[world] = 0
-            d.line_iterations[world] = 0
-            d.residual[world] = wp.float64(0.0)
-            d.contact_count[world] = 0
-            d.truncated[world] = 0
+            d.outcome.status[world] = 0  # by one of its bodies
+            d.outcome.iterations[world] = 0
+            d.outcome.line_iterations[world] = 0
+            d.outcome.residual[world] = wp.float64(0.0)
+            d.outcome.contact_count[world] = 0
+            d.outcome.truncated[world] = 0
 
     @solver_kernel
     def reset(
-        data: wp.array(dtype=Data),
-        mask: wp.array(dtype=wp.bool),
-        masked: int,
-        flags: int,
-        bodies: int,
-        joints: int,
-        new_q: wp.array(dtype=state.scalar),
-        new_qd: wp.array(dtype=state.scalar),
+        data: wp.array[Data], mask: Bools, masked: int, flags: int, bodies: int, joints: int, new_q: New, new_qd: New
     ):
         i = wp.tid()
         if i < bodies:
@@ -229,21 +206,21 @@ class SapReset:
     def _argument(self, state: SapState, control: SapControl | None, ctrl: wp.array | None) -> wp.array:
         solver, model = self._solver, self._solver.model
         names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
-        arrays = {name: getattr(state, name) for name in names} | solver.outcome
-        arrays |= {"q_in": model.joint_q, "qd_in": model.joint_qd}
-        arrays |= {"body_q_in": model.body_q, "body_qd_in": model.body_qd}
+        arrays = {f"state.{name}": getattr(state, name) for name in names}
+        arrays |= {f"initial.{name}": getattr(model, name) for name in names[:4]}
+        arrays |= {f"outcome.{name}": array for name, array in solver.outcome.items()}
         if control is not None:
-            arrays |= {"joint_f": control.joint_f, "joint_f_in": model.joint_f}
-            arrays |= {"target_q": control.joint_target_pos, "target_q_in": model.joint_target_q}
-            arrays |= {"target_qd": control.joint_target_vel, "target_qd_in": model.joint_target_qd}
-            arrays |= {"act": control.joint_act, "act_in": model.joint_act}
+            given = (control.joint_f, control.joint_target_pos, control.joint_target_vel, control.joint_act)
+            own = (model.joint_f, model.joint_target_q, model.joint_target_qd, model.joint_act)
+            for name, values, initial in zip(INPUTS, given, own, strict=True):
+                arrays |= {f"inputs.{name}": values, f"initial_inputs.{name}": initial}
         if ctrl is not None:
             arrays |= {"ctrl": ctrl, "actuator_world": model.mujoco.actuator_world}
 
         def make() -> Any:
             data: Any = make_reset_data(TYPES[state.precision])()
             data.layout, data.p = solver.layout, solver.boundary.parameters
-            data.public_velocity = int(state.joint_qd_order == "public")
+            data.state.public_velocity = int(state.joint_qd_order == "public")
             data.has_inputs = int(control is not None)
             return data
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.structs import Slot
+from ..kernels.scratch import Slot
 from ..kernels.types import Types
 from .constraint_data import make_constraint_data
 from .contact_data import make_contact_data

@@ -19,7 +19,7 @@ from typing import Any
 import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
-from ..kernels.types import Types
+from ..kernels.types import Bools, Ints, Types
 from .motion_data import FORCED
 from .solve_data import make_problem
 
@@ -32,7 +32,7 @@ STILL = 0.05
 
 
 @wp.kernel(module="unique", enable_backward=False)
-def forget_energy(mask: wp.array[wp.bool], watched_out: wp.array[wp.int32]) -> None:
+def forget_energy(mask: Bools, watched_out: Ints) -> None:
     """Begin to watch the chosen worlds anew: something changed that a comparison with the last step would not know."""
     if mask[wp.tid()]:
         watched_out[wp.tid()] = 0

@@ -17,30 +17,20 @@ import warp as wp
 
 from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.spatial import make_spatial
-from ..kernels.structs import (
-    Scratch,
-    Slot,
-    StructArgument,
-    StructCache,
-    allocate_arrays,
-    make_flat,
-    make_window,
-    world_starts,
-)
-from ..kernels.types import FP32, FP64, TYPES, Types
+from ..kernels.scratch import Scratch, Slot, make_window, world_starts
+from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat
+from ..kernels.types import FP64, TYPES, Bools, Types
 from ..model import SapControl, SapState
-from .boundary import Coordinates, make_orders, make_state_arrays
-from .carried import CarriedMotion, make_carried
+from .boundary_data import CarriedMotion, Coordinates, make_boundary_data, make_state_arrays
+from .carried import make_carried
 from .integrate import CENTERED, make_advance_world
-from .kinematics import is_floating, make_place_world
-from .layout import Layout, LayoutSizes
-from .links import JointParameters, Links, make_link
-from .motion_data import FORCED, KINEMATICS, NOT_FINITE, entry_counts, make_motion_data
+from .kinematics import make_place_world
+from .layout import LayoutSizes
+from .links import Links
+from .motion_data import FORCED, KINEMATICS, entry_counts, make_motion_data
+from .state_reading import make_force_reading, make_reading
+from .state_writing import make_write_bodies, make_writing
 from .status import FREE_MOTION_FAILED
-
-GRID = 1.5 * 2.0**12
-"""Added to an fp64 number and taken away again, this leaves a multiple of 2^-40."""
 
 BEGIN = wp.constant(0)
 CONTINUE = wp.constant(1)
@@ -50,306 +40,14 @@ PLACE = wp.constant(3)
 
 
 @functools.cache
-def make_boundary_data(pose: Types, types: Types):
-    """Struct of the solver's side: where a state is read to, and where its bodies are placed."""
-    Data, Link = make_motion_data(pose, types), make_link(pose)
-
-    @wp.struct
-    class BoundaryData:
-        layout: Layout
-        joints: JointParameters
-        links: wp.array(dtype=Link)
-        axis: wp.array(dtype=pose.vec3)
-        c: Coordinates
-        d: Data
-        carried: wp.array(dtype=CarriedMotion)  # by carried body
-        slot: Slot  # of the kinematics of d, if worlds share them
-        integration: int
-        status: wp.array(dtype=wp.int32)  # outcome of the solve, by world
-        v_new: wp.array(dtype=wp.float64)  # what it found, Newton's dofs, sap order
-        watched: wp.array(dtype=wp.int32)  # to be 0 for a world whose state is not the one that the last step left
-        time: wp.array(dtype=wp.float64)
-        frame: wp.array(dtype=wp.int64)
-
-    return BoundaryData
-
-
-@functools.cache
-def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool = False):
-    """The kernel for states of one precision, poses and motions of others: one block per world.
+def make_advance(pose: Types, types: Types, carries: bool) -> Any:
+    """``advance(io, world, dt)``: new positions from the velocity of the solve, by all lanes of a block.
 
     ``carries`` says whether floating bodies below others are to move in the world (`carried`).
-
-    Functions are called by all lanes of a block, unless they are about one body.
     """
-    Boundary, StateArrays, Link = make_boundary_data(pose, types), make_state_arrays(state), make_link(pose)
-    orders = make_orders(state)
-    convert_velocity, convert_force = orders.convert_velocity, orders.convert_force
-    read_wrench, write_velocity = orders.read_wrench, orders.write_velocity
-    advance_world, place_world = make_advance_world(), make_place_world(pose, types)
+    Boundary = make_boundary_data(pose, types)
+    advance_world, place_world = make_advance_world(pose, types), make_place_world(pose, types)
     remember_carried, release_carried = make_carried(pose, types)
-    to_motion, rotate = make_spatial(types).to_vec3, make_spatial(pose).rotate
-    to_unit_quat = make_spatial(FP64).to_unit_quat
-    flat_io, flat_state = make_flat(Boundary), make_flat(StateArrays)
-    window = make_window(Boundary, tuple((f"d.{name}", at) for name, at in KINEMATICS))
-    scalar = state.scalar
-    F = wp.float64
-
-    @wp.func
-    def read_coordinates(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int) -> int:
-        """Positions and velocities of a world; NOT_FINITE if a position is not."""
-        mark = int(0)
-        moved = bool(False)
-        run_end = io.layout.world_coord_run[world + 1]
-        run = int(io.layout.world_coord_run[world])
-        while run < run_end:
-            i_end = io.layout.coord_run_end[run]
-            i = int(io.layout.coord_run[run] + lane())
-            while i < i_end:
-                x = F(s.joint_q[i])
-                mark = mark | wp.where(x - x == F(0.0), 0, NOT_FINITE)
-                moved = moved or x != io.c.q[i]
-                io.c.q[i] = x
-                i += wp.block_dim()
-            run += 1
-        run_end = io.layout.world_dof_run[world + 1]
-        run = int(io.layout.world_dof_run[world])
-        while run < run_end:
-            i_end = io.layout.dof_run_end[run]
-            i = int(io.layout.dof_run[run] + lane())
-            while i < i_end:
-                io.c.v[i] = F(s.joint_qd[i])
-                i += wp.block_dim()
-            run += 1
-        if moved:
-            wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
-        return mark
-
-    @wp.func
-    def order_velocities(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int):
-        """Velocities of a world to sap order, and to solver order in d.v0."""
-        if s.public_velocity != 0:
-            i_end = io.layout.world_turning[world + 1]
-            i = int(io.layout.world_turning[world] + lane())
-            while i < i_end:
-                joint = io.layout.body_joint[io.layout.turning_body[i]]
-                if is_floating(io.joints.joint_type[joint]):
-                    convert_velocity(io.joints, joint, io.c)
-                i += wp.block_dim()
-            barrier()
-        e_end = io.layout.world_dof[world + 1]
-        e = int(io.layout.world_dof[world] + lane())
-        while e < e_end:
-            io.d.v0[e] = io.c.v[io.layout.dof_newton[e]]
-            e += wp.block_dim()
-        e_end = io.layout.world_prescribed[world + 1]
-        e = int(io.layout.world_prescribed[world] + lane())
-        while e < e_end:
-            io.d.v0[e] = io.c.v[io.layout.dof_newton[e]]
-            e += wp.block_dim()
-
-    @wp.func
-    def notice_kick(io: wp.ref[Boundary], world: int):
-        """Velocities that differ by more than round-off from those of the last step were set."""
-        e_end = io.layout.world_dof[world + 1]
-        e = int(io.layout.world_dof[world] + lane())
-        while e < e_end:
-            v = io.d.v0[e]
-            if wp.abs(v - io.v_new[io.layout.dof_newton[e]]) > F(1e-4) + F(1e-3) * wp.abs(v):
-                wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
-            e += wp.block_dim()
-
-    @wp.func
-    def read_forces(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int) -> int:
-        """Forces on the joints and bodies of a world; FORCED if there are any that depend on its pose."""
-        mark = int(0)
-        run_end = io.layout.world_dof_run[world + 1]
-        run = int(io.layout.world_dof_run[world])
-        while run < run_end:
-            i_end = io.layout.dof_run_end[run]
-            i = int(io.layout.dof_run[run] + lane())
-            while i < i_end:
-                io.c.f[i] = F(s.joint_f[i])
-                i += wp.block_dim()
-            run += 1
-        if s.public_joint_force != 0:
-            barrier()
-            i_end = io.layout.world_turning[world + 1]
-            i = int(io.layout.world_turning[world] + lane())
-            while i < i_end:
-                b = io.layout.turning_body[i]
-                joint = io.layout.body_joint[b]
-                if is_floating(io.joints.joint_type[joint]):
-                    r_WP = wp.quat_identity(F)
-                    if io.layout.body_parent[b] >= 0:
-                        r_WP = to_unit_quat(io.d.r[io.layout.body_parent[b]])
-                    mark = mark | convert_force(io.joints, joint, io.c, r_WP)
-                i += wp.block_dim()
-        b_end = io.layout.world_body[world + 1]
-        b = int(io.layout.world_body[world] + lane())
-        while b < b_end:
-            body = io.layout.body_newton[b]
-            wrench = s.body_f[body]
-            size = float(0.0)
-            for k in range(6):
-                size += wp.abs(wrench[k])
-            io.c.body_f[body] = wp.spatial_vectord()
-            if size != float(0.0):
-                io.c.body_f[body] = read_wrench(io.joints, s, body, wrench)
-                mark = mark | FORCED
-            b += wp.block_dim()
-        return mark
-
-    @wp.func
-    def read_loops(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int):
-        """All of the joints of a world that close loops."""
-        k_end = io.layout.world_loop[world + 1]
-        k = int(io.layout.world_loop[world] + lane())
-        while k < k_end:
-            joint = io.layout.loop_joint[k]
-            i_end = io.joints.joint_q_start[joint + 1]
-            i = int(io.joints.joint_q_start[joint])
-            while i < i_end:
-                io.c.q[i] = F(s.joint_q[i])
-                i += 1
-            i_end = io.joints.joint_qd_start[joint + 1]
-            i = int(io.joints.joint_qd_start[joint])
-            while i < i_end:
-                io.c.v[i] = F(s.joint_qd[i])
-                io.c.f[i] = F(s.joint_f[i])
-                i += 1
-            if is_floating(io.joints.joint_type[joint]):
-                if s.public_velocity != 0:
-                    convert_velocity(io.joints, joint, io.c)
-                if s.public_joint_force != 0:
-                    r_WP = wp.quat_identity(F)
-                    if io.joints.joint_parent[joint] >= 0:
-                        r_WP = to_unit_quat(wp.transform_get_rotation(s.body_q[io.joints.joint_parent[joint]]))
-                    convert_force(io.joints, joint, io.c, r_WP)
-            k += wp.block_dim()
-
-    @wp.func
-    def round_coordinates(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int) -> int:
-        """Positions and new velocities of a world as a state holds them; NOT_FINITE if a position is not."""
-        mark = int(0)
-        run_end = io.layout.world_dof_run[world + 1]
-        run = int(io.layout.world_dof_run[world])
-        while run < run_end:
-            i_end = io.layout.dof_run_end[run]
-            i = int(io.layout.dof_run[run] + lane())
-            while i < i_end:
-                io.c.v[i] = F(scalar(io.v_new[i]))
-                i += wp.block_dim()
-            run += 1
-        if s.public_velocity != 0:
-            barrier()
-            i_end = io.layout.world_turning[world + 1]
-            i = int(io.layout.world_turning[world] + lane())
-            while i < i_end:
-                joint = io.layout.body_joint[io.layout.turning_body[i]]
-                if is_floating(io.joints.joint_type[joint]):
-                    write_velocity(io.joints, joint, io.c.q, io.v_new, io.c.v)
-                i += wp.block_dim()
-            barrier()
-        run_end = io.layout.world_coord_run[world + 1]
-        run = int(io.layout.world_coord_run[world])
-        while run < run_end:
-            i_end = io.layout.coord_run_end[run]
-            i = int(io.layout.coord_run[run] + lane())
-            while i < i_end:
-                x = F(scalar(io.c.q[i]))
-                mark = mark | wp.where(x - x == F(0.0), 0, NOT_FINITE)
-                io.c.q[i] = x
-                i += wp.block_dim()
-            run += 1
-        return mark
-
-    @wp.func
-    def write_coordinates(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int):
-        """Rounded positions and velocities of a world into a state."""
-        run_end = io.layout.world_dof_run[world + 1]
-        run = int(io.layout.world_dof_run[world])
-        while run < run_end:
-            i_end = io.layout.dof_run_end[run]
-            i = int(io.layout.dof_run[run] + lane())
-            while i < i_end:
-                s.joint_qd[i] = scalar(io.c.v[i])
-                i += wp.block_dim()
-            run += 1
-        run_end = io.layout.world_coord_run[world + 1]
-        run = int(io.layout.world_coord_run[world])
-        while run < run_end:
-            i_end = io.layout.coord_run_end[run]
-            i = int(io.layout.coord_run[run] + lane())
-            while i < i_end:
-                s.joint_q[i] = scalar(io.c.q[i])
-                i += wp.block_dim()
-            run += 1
-
-    @wp.func
-    def write_loops(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int):
-        """Joints that close loops keep what the state said: the bodies decide where they are, see `newton.eval_ik`."""
-        k_end = io.layout.world_loop[world + 1]
-        k = int(io.layout.world_loop[world] + lane())
-        while k < k_end:
-            joint = io.layout.loop_joint[k]
-            i_end = io.joints.joint_q_start[joint + 1]
-            i = int(io.joints.joint_q_start[joint])
-            while i < i_end:
-                s.joint_q[i] = scalar(io.c.q[i])
-                i += 1
-            if s.public_velocity != 0 and is_floating(io.joints.joint_type[joint]):
-                write_velocity(io.joints, joint, io.c.q, io.c.v, io.c.v)
-            i_end = io.joints.joint_qd_start[joint + 1]
-            i = int(io.joints.joint_qd_start[joint])
-            while i < i_end:
-                s.joint_qd[i] = scalar(io.c.v[i])
-                i += 1
-            k += wp.block_dim()
-
-    @wp.func
-    def rounded(x: F) -> scalar:
-        """A position or part of a rotation as a state holds it.
-
-        In fp32 multiples of 2^-40: what an exact zero has become by round-off in fp64, 1e-16 or so, makes denormal
-        numbers of fp32 in collision detection, which take a hundred times longer than others.
-        """
-        if wp.static(state is FP32):
-            return scalar((x + F(wp.static(GRID))) - F(wp.static(GRID)))
-        return scalar(x)
-
-    @wp.func
-    def write_pose(io: wp.ref[Boundary], s: wp.ref[StateArrays], body: int, b: int):
-        """Pose of one body."""
-        o = io.d.origin[io.layout.body_root[b]]
-        p = io.d.p[b]
-        r = io.d.r[b]
-        s.body_q[body] = state.transform(
-            state.vec3(rounded(o[0] + F(p[0])), rounded(o[1] + F(p[1])), rounded(o[2] + F(p[2]))),
-            state.quat(rounded(F(r[0])), rounded(F(r[1])), rounded(F(r[2])), rounded(F(r[3]))),
-        )
-
-    @wp.func
-    def write_twist(io: wp.ref[Boundary], s: wp.ref[StateArrays], link: wp.ref[Link], b: int):
-        """Public twist of one body."""
-        w = io.d.Vw[b]
-        v_C = io.d.Vv[b] + wp.cross(w, to_motion(io.d.p[b] + rotate(io.d.r[b], link.com)))
-        twist = wp.spatial_vectorf()
-        for k in range(3):
-            twist[k] = wp.float32(v_C[k])
-            twist[k + 3] = wp.float32(w[k])
-        s.body_qd[link.body] = twist
-
-    @wp.func
-    def write_bodies(io: wp.ref[Boundary], s: wp.ref[StateArrays], world: int, twists: bool):
-        """Poses of the bodies of a world, and on request their twists."""
-        b_end = io.layout.world_body[world + 1]
-        b = int(io.layout.world_body[world] + lane())
-        while b < b_end:
-            write_pose(io, s, io.links[b].body, b)
-            if twists:
-                write_twist(io, s, io.links[b], b)
-            b += wp.block_dim()
 
     @wp.func
     def place_moving(io: wp.ref[Boundary], world: int, after: int):
@@ -361,7 +59,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
             io.d.v0[e] = wp.where(after != 0, io.v_new[dof], io.c.v[dof])
             e += wp.block_dim()
         barrier()
-        place_world(io.layout, io.links, io.axis, io.d, world, io.c.q)
+        place_world(io, world)
         barrier()
 
     @wp.func
@@ -377,8 +75,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
                 last += 1
             k = i + lane()
             while k < last:
-                b = io.layout.carried_body[k]
-                release_carried(io.layout, io.links[b], io.d, b, io.carried[k], dt, io.integration, io.c.q, io.v_new)
+                release_carried(io, k, dt)
                 k += wp.block_dim()
             barrier()
             i = last
@@ -390,8 +87,8 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
             if wp.static(carries):
                 for after in range(2):
                     place_moving(io, world, after)
-                    remember_carried(io.layout, io.d, world, after, io.integration, io.carried)
-            advance_world(io.layout, io.joints, world, dt, io.integration, io.c.q, io.c.v, io.v_new)
+                    remember_carried(io, world, after)
+            advance_world(io, world, dt)
             if wp.static(carries):
                 release_all(io, world, dt)
         else:
@@ -402,9 +99,25 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
                 e += wp.block_dim()
             barrier()
 
+    return advance
+
+
+@functools.cache
+def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool = False):
+    """The kernel for states of one precision, poses and motions of others: one block per world."""
+    Boundary, StateArrays = make_boundary_data(pose, types), make_state_arrays(state)
+    advance, place_world = make_advance(pose, types, carries), make_place_world(pose, types)
+    reading, forces = make_reading(state, pose, types), make_force_reading(state, pose, types)
+    read_coordinates, order_velocities = reading.read_coordinates, reading.order_velocities
+    notice_kick, read_forces, read_loops = reading.notice_kick, forces.read_forces, forces.read_loops
+    writing, write_bodies = make_writing(state, pose, types), make_write_bodies(state, pose, types)
+    round_coordinates, write_coordinates = writing.round_coordinates, writing.write_coordinates
+    flat_io, flat_state = make_flat(Boundary), make_flat(StateArrays)
+    window = make_window(Boundary, tuple((f"d.{name}", at) for name, at in KINEMATICS))
+
     @wp.func
     def pass_boundary(
-        world: int, task: int, io_in: wp.array(dtype=Boundary), state_in: wp.array(dtype=StateArrays), dt: wp.float64
+        world: int, task: int, io_in: wp.array[Boundary], state_in: wp.array[StateArrays], dt: wp.float64
     ):
         io = io_in[0]
         s = state_in[0]
@@ -425,11 +138,10 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
             mark = round_coordinates(io, s, world)
             if task == END:
                 write_coordinates(io, s, world)
-                write_loops(io, s, world)
         barrier()
         order_velocities(io, s, world)
         barrier()
-        place_world(io.layout, io.links, io.axis, io.d, world, io.c.q)
+        place_world(io, world)
         if task != BEGIN:
             write_bodies(io, s, world, task != CONTINUE)
             if world == 0 and lane() == 0 and task != PLACE:
@@ -449,12 +161,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
 
     @solver_kernel
     def boundary(
-        first_world: int,
-        task: int,
-        io: wp.array(dtype=Boundary),
-        state: wp.array(dtype=StateArrays),
-        mask: wp.array(dtype=wp.bool),
-        dt: wp.float64,
+        first_world: int, task: int, io: wp.array[Boundary], state: wp.array[StateArrays], mask: Bools, dt: wp.float64
     ):
         world = first_world + wp.tid() // wp.block_dim()
         if mask.shape[0] > 0:

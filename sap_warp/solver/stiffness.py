@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import is_native, native_twin
+from ..kernels.lanes import with_native
 from ..kernels.spatial import make_spatial
-from ..kernels.types import Types
+from ..kernels.types import Ints, Types
 from .terms.contact import SLIDING, make_contact_term
 
 SIZE = 48
@@ -31,7 +31,8 @@ def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamesp
     scalar, vec3, mat33 = linear.scalar, linear.vec3, linear.mat33
     to_vec3, skew = make_spatial(linear).to_vec3, make_spatial(linear).skew
     Projection = make_contact_term(types).Projection
-    arms, column = types.vec3, dynamics.vec3
+    arms = types.vec3
+    Numbers, Rows, Arms, Columns = (wp.array[t] for t in (scalar, Projection, arms, dynamics.vec3))
 
     @wp.struct
     class Blocks:
@@ -73,21 +74,13 @@ def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamesp
             add_direction(K, arm_a, arm_b, to_vec3(r.t), -k)
             add_direction(K, arm_a, arm_b, to_vec3(r.s), scalar(r.along_s))
 
+    rows = "body_row.data + start, count, projection.data, normal.data, r_a.data, r_b.data"
+
+    @with_native(f"sap::gather_stiffness(K.data + 48 * b, {rows}, {int(SLIDING)});")
     @wp.func
     def gather(
-        K: wp.array(dtype=scalar),
-        b: int,
-        body_row: wp.array(dtype=wp.int32),
-        start: int,
-        count: int,
-        projection: wp.array(dtype=Projection),
-        normal: wp.array(dtype=arms),
-        r_a: wp.array(dtype=arms),
-        r_b: wp.array(dtype=arms),
+        K: Numbers, b: int, body_row: Ints, start: int, count: int, projection: Rows, normal: Arms, r_a: Arms, r_b: Arms
     ):
-        if is_native():
-            gather_native(K, b, body_row, start, count, projection, normal, r_a, r_b)
-            return
         total = Blocks()
         i = int(start)
         while i < start + count:
@@ -103,31 +96,21 @@ def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamesp
                 K[48 * b + 24 + 8 * c + r] = total.wv[r, c]
                 K[48 * b + 24 + 8 * c + 3 + r] = total.vv[r, c]
 
+    @with_native("sap::add_stiffness(K.data + 48 * b, K.data + 48 * child);")
     @wp.func
-    def add_child(K: wp.array(dtype=scalar), b: int, child: int):
-        if is_native():
-            add_child_native(K, b, child)
-            return
+    def add_child(K: Numbers, b: int, child: int):
         for c in range(6):
             for r in range(6):
                 i = 48 * b + 8 * c + r
                 K[i] = K[i] + K[48 * child + 8 * c + r]
 
+    columns = "first, last, Sw.data, Sv.data, forces.data + 5 * start, count"
+
+    @with_native(f"sap::multiply_stiffness(K.data + 48 * b, {columns});")
     @wp.func
     def multiply(
-        K: wp.array(dtype=scalar),
-        b: int,
-        first: int,
-        last: int,
-        Sw: wp.array(dtype=column),
-        Sv: wp.array(dtype=column),
-        forces: wp.array(dtype=scalar),
-        start: int,
-        count: int,
+        K: Numbers, b: int, first: int, last: int, Sw: Columns, Sv: Columns, forces: Numbers, start: int, count: int
     ):
-        if is_native():
-            multiply_native(K, b, first, last, Sw, Sv, forces, start, count)
-            return
         for e in range(first, last):
             for r in range(6):
                 f = scalar(0.0)
@@ -136,9 +119,4 @@ def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamesp
                     f += K[48 * b + 8 * (c + 3) + r] * scalar(Sv[e][c])
                 forces[5 * start + e + r * count] = f
 
-    rows = "body_row.data + start, count, projection.data, normal.data, r_a.data, r_b.data"
-    gather_native = native_twin(gather, f"sap::gather_stiffness(K.data + 48 * b, {rows}, {int(SLIDING)});")
-    add_child_native = native_twin(add_child, "sap::add_stiffness(K.data + 48 * b, K.data + 48 * child);")
-    columns = "first, last, Sw.data, Sv.data, forces.data + 5 * start, count"
-    multiply_native = native_twin(multiply, f"sap::multiply_stiffness(K.data + 48 * b, {columns});")
     return SimpleNamespace(gather=gather, add_child=add_child, multiply=multiply, Blocks=Blocks, add_row=add_row)

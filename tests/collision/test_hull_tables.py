@@ -28,8 +28,30 @@ def check(points, part, corners):
         sides = np.roll(loop, -1, axis=0) - loop
         turns = np.cross(sides, np.roll(sides, -1, axis=0)) @ normal
         assert (turns > 0.0).all(), "corners go around anticlockwise, seen from outside"
-    assert corners - len(part.edges) + len(part.normals) == 2
-    assert sum(map(len, part.loops)) == 2 * len(part.edges)
+    sides = [(face, other) for face, others in enumerate(part.sides) for other in others]
+    assert {(b, a) for a, b in sides} == set(sides), "each face of an edge knows the other one"
+    assert corners - len(sides) // 2 + len(part.normals) == 2
+    assert list(map(len, part.loops)) == list(map(len, part.sides))
+    center, radius = part.ball[:3], part.ball[3]
+    assert radius > 0.0
+    assert (part.normals @ center + radius <= part.offsets).all(), "the ball lies behind all faces"
+
+
+def test_heights_between_two_faces_are_bounded(rng):
+    """No direction between the normals of two faces leads higher above the hull than `stretches` says."""
+    points = rng.normal(size=(12, 3))
+    part = topology(points)
+    at = points.max() * rng.normal(size=(200, 3))
+    heights = at @ part.normals.T - part.offsets
+    for face, (others, stretches) in enumerate(zip(part.sides, part.stretches(), strict=True)):
+        for other, stretch in zip(others, stretches, strict=True):
+            share = rng.uniform(size=(len(at), 1))
+            axis = share * part.normals[face] + (1.0 - share) * part.normals[other]
+            height = (share[:, 0] * heights[:, face] + (1.0 - share[:, 0]) * heights[:, other]) / np.linalg.norm(
+                axis, axis=1
+            )
+            highest = np.maximum(heights[:, face], heights[:, other])
+            assert (height <= np.where(highest > 0.0, stretch * highest, highest) + 1e-12).all()
 
 
 def test_random_points(rng):
@@ -54,5 +76,5 @@ def test_what_is_too_fine_or_flat_has_no_table(rng):
     """More faces than are kept, a face with too many corners, and points in a plane."""
     points = rng.normal(size=(int(FACES), 3))
     assert topology(points / np.linalg.norm(points, axis=1, keepdims=True)) is None
-    assert topology(prism(30)) is None
+    assert topology(prism(80)) is None
     assert topology(np.c_[prism(8)[:, :2], np.zeros(16)]) is None

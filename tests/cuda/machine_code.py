@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.cuda.registers import at_version, ptxas
 
@@ -43,8 +44,7 @@ RETURNS = {0x14D, 0x150}
 """Of kernels and of functions."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """Part of an ELF file."""
 
     name: str

@@ -100,8 +100,8 @@ def test_barriers_order_what_lanes_do(gpu, lanes):
         np.testing.assert_array_equal(values.numpy().reshape(3, lanes), expected)
     launch(total, 3, values, scratch, out, lanes=lanes)
     np.testing.assert_array_equal(out.numpy(), np.repeat(expected.sum(axis=1), lanes))
-    counts = gpu.device.counts["reverse"]
-    assert counts.barriers + counts.warp_barriers == 9 and (counts.warp_barriers == 9) == (lanes == 32)
+    events = gpu.device.counts["reverse"].events
+    assert events["barriers"] + events["warp_barriers"] == 9 and (events["warp_barriers"] == 9) == (lanes == 32)
 
 
 @wp.func_native("for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k); return x;")
@@ -375,6 +375,6 @@ def test_instructions_are_counted(gpu):
     counts = gpu.device.counts["some_work"]
     assert counts.lane["fp64 divisions"] == 32 * 100 and counts.warp["fp64 divisions"] == 2 * 100
     assert counts.lane["fp64"] == 64 * 100 and counts.warp["fp64"] == 2 * 200
-    assert counts.warp["loads"] == 2 and counts.lane["stores"] == 64 and counts.barriers == 0
-    assert counts.sectors_read == 64 * 8 // 32 and counts.sectors_written == 64 * 8 // 32
-    assert counts.launches == counts.blocks == 1
+    assert counts.warp["loads"] == 2 and counts.lane["stores"] == 64 and counts.events["barriers"] == 0
+    assert counts.events["sectors_read"] == 64 * 8 // 32 and counts.events["sectors_written"] == 64 * 8 // 32
+    assert counts.events["launches"] == counts.events["blocks"] == 1

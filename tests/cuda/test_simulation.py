@@ -10,7 +10,7 @@ import warp as wp
 
 from sap_warp import Simulation, SolverSAP
 from sap_warp.commands import bench
-from sap_warp.kernels import structs
+from sap_warp.kernels import scratch
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation.memory import count_bytes
 from tests.cuda.scenes import SCENES
@@ -77,7 +77,7 @@ def test_a_step_is_few_launches_and_many_steps_are_few_graphs(gpu):
 def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
     """Two blocks for six worlds: each takes one after the other. Unlike worlds would need more memory so."""
     own = Twins(SCENES[scene]).gpu.solver
-    monkeypatch.setattr(structs, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    monkeypatch.setattr(scratch, "most_blocks", lambda device: 1 if device.is_cpu else 2)
     twins = Twins(SCENES[scene])
     solver = twins.gpu.solver
     shared = scene == "couplings"
@@ -91,7 +91,7 @@ def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
 @pytest.mark.parametrize("device, limit", [(GPU, 60e3), ("cpu", 65e3)])
 def test_a_humanoid_takes_little_memory(gpu, device, limit, monkeypatch):
     """Of one world more, where there are more worlds than blocks that have scratch."""
-    monkeypatch.setattr(structs, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    monkeypatch.setattr(scratch, "most_blocks", lambda device: 1 if device.is_cpu else 2)
     few, many = (Simulation.from_loaded(build_scene("humanoid", n, device)[1]).byte_count for n in (2, 6))
     assert 40e3 < (many - few) / 4 < limit
 

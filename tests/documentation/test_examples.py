@@ -68,6 +68,14 @@ def test_train():
     assert returns[-1] > returns[0]
 
 
+def test_sweep(tmp_path):
+    """Two of the points are on either side of what holds."""
+    pytest.importorskip("pyarrow")
+    example = load("sweep")
+    least = example.main(tmp_path / "slope", points=6)
+    assert example.HOLDS < least < example.HOLDS + 0.06  # they are 0.06 apart
+
+
 def test_every_example_is_run():
     """A new script has a test here, or is named as one that another test runs."""
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}

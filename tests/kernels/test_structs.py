@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.structs import BLOCKS_PER_MULTIPROCESSOR, LARGEST_INDEX, Scratch, allocate_arrays
+from sap_warp.kernels.scratch import BLOCKS_PER_MULTIPROCESSOR, Scratch
+from sap_warp.kernels.structs import LARGEST_INDEX, allocate_arrays
 
 
 @wp.struct

@@ -3,14 +3,9 @@
 import pytest
 
 from tests.support.balls import make_balls
+from tests.support.simulations import shared_simulation
 
-
-@pytest.fixture(scope="package")
-def shared_sim():
-    """Where it is made."""
-    sim = make_balls()
-    yield sim
-    sim.close()
+shared_sim = shared_simulation(make_balls, "package")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from sap_warp.scene import load_sap_scene
+from sap_warp.scene import SapSceneError, load_sap_scene
 from sap_warp.scene.hulls import TOLERANCE, VERTICES, convex_hull
 
 STAR = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1], [0.1, 0.1, 0.1]]) * 0.2
@@ -86,6 +86,30 @@ def test_hull_holds_all_points(count, rng):
     assert (np.sum(normals * corners.mean(axis=1), axis=1) > 0).all()
     edges = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     assert (np.unique(edges, axis=0, return_counts=True)[1] == 2).all()
+
+
+@pytest.mark.parametrize("error", [0.0, 0.01, 0.05])
+def test_error_of_a_hull_can_be_chosen(error, rng):
+    """Whatever the number of vertices, nothing stands out further than asked for, and larger errors need fewer."""
+    points = rng.normal(size=(200, 3)) * [1.0, 0.5, 0.05]
+    points /= np.linalg.norm(points / [1.0, 0.5, 0.05], axis=1)[:, None]
+    text = f"""<mujoco><asset><mesh name="m" vertex="{" ".join(map(str, points.ravel()))}"/></asset>
+    <worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+    exact = np.asarray(shape(load(text))[1].vertices)
+    vertices = np.asarray(shape(load(text, hull_error=error))[1].vertices)
+    lacking = outside(exact, vertices) / np.ptp(exact, axis=0).max()
+    assert len(exact) == 200 and lacking <= error + 1e-6
+    assert len(vertices) == 200 if error == 0.0 else len(vertices) < 100 - 1000 * error
+    assert error < 0.05 or lacking > TOLERANCE, "a coarse hull begins with few vertices"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [({"hull_error": -0.1}, "not negative"), ({"hull_error": 0.1, "meshes": "raw"}, "acts with meshes: hull only")],
+)
+def test_errors_of_hulls_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(SapSceneError, match=message):
+        load(**options)
 
 
 def test_flat_mesh_stays_as_it_is_and_is_named(tmp_path):

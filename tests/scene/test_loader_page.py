@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import sap_warp
-from sap_warp.scene import size
+from sap_warp.scene import decomposition, size
 from sap_warp.scene.document import MAX_BYTES
 from sap_warp.scene.yaml_text import MAX_NESTING, MAX_NODES
 from tests.support import markdown
@@ -42,8 +42,17 @@ def test_the_asset_example_loads(here):
     assert model.shape_material_mu.numpy()[0] == np.float32(0.8) and model.body_q.numpy()[0, 2] == 0.5
 
 
+def test_the_example_of_convex_parts_parses():
+    """And names what the code has."""
+    (block,) = [block for block in blocks("yaml") if "decomposition" in block]
+    (asset,) = sap_warp.load_sap_scene_config(yaml.safe_load(block)).assets
+    assert (asset.meshes, asset.decomposition.threshold, asset.decomposition.max_parts) == ("parts", 0.02, 16)
+    assert decomposition.FOLDER in PAGE and decomposition.INSTALL in PAGE
+    assert f"{decomposition.PartOptions().threshold} if not given" in PAGE
+
+
 def test_the_edits_parse_and_the_copies_of_the_words_do(here):
-    edits = yaml.safe_load(blocks("yaml")[2])
+    edits = yaml.safe_load(next(block for block in blocks("yaml") if "post_build" in block))
     scene = sap_warp.load_sap_scene_config({**boxes(), **edits})
     assert len(scene.post_build) == 6
 

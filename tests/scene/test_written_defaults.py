@@ -85,7 +85,7 @@ def make_scenes(folder):
         "ground": {"terrain": {"kind": "steps"}},
         "control": {"source": {"path": str(folder / "targets.json")}},
     }
-    usd = {"type": "usd", "source": package("cartpole.usda")}
+    usd = {"type": "usd", "source": package("cartpole.usda"), "decomposition": {}}
     files = [{"type": "urdf", "source": {"xml": URDF}}, {"type": "mjcf", "source": {"xml": MJCF}}, usd]
     return [shapes, joints, chain, *({"assets": [asset]} for asset in files)]
 

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import Simulation
-from tests.support.simulations import new_builder
+from tests.support.simulations import new_builder, shared_simulation
 
 MASS = 1000.0 * 4.0 / 3.0 * np.pi * 0.3**3
 G = 9.81
@@ -40,12 +40,7 @@ def make(worlds=2, **options):
     return Simulation(builder.finalize("cpu"), dt=0.005, max_rigid_contact=8, notes=False, **options)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """Where it is made."""
-    sim = make()
-    yield sim
-    sim.close()
+shared = shared_simulation(make)
 
 
 @pytest.fixture

@@ -9,16 +9,12 @@ from sap_warp.cli import main
 from sap_warp.signals import SignalError, find_signals, list_signals
 from sap_warp.signals.recording import CHUNK
 from tests.support.balls import make_balls
+from tests.support.simulations import shared_simulation
 
 MASS = 1000.0 * 4.0 / 3.0 * np.pi * 0.3**3
 
 
-@pytest.fixture(scope="module")
-def balls():
-    """Two worlds of a ball that falls from 1 m."""
-    sim = make_balls()
-    yield sim
-    sim.close()
+balls = shared_simulation(make_balls)
 
 
 @pytest.fixture

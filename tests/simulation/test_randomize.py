@@ -15,7 +15,7 @@ from sap_warp.randomization import (
     from_description,
     to_description,
 )
-from sap_warp.simulation.random_streams import philox_block
+from sap_warp.simulation.random_streams import philox
 from tests.simulation.test_parameters import assert_same_state, robots, simulate
 
 SEED = 7
@@ -69,6 +69,15 @@ def episodes(sim, order=0):
     sim.step(10)
     seen += [sim.joint_q.numpy().copy(), sim.joint_qd.numpy().copy(), sim.body_inertia.numpy().copy()]
     return seen
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def philox_block(counter: wp.array[wp.vec4ui], key: wp.array[wp.vec2ui], out: wp.array[wp.vec4ui]):
+    """The generator alone."""
+    i = wp.tid()
+    c = counter[i]
+    k = key[i]
+    out[i] = philox(c[0], c[1], c[2], c[3], k[0], k[1])
 
 
 def test_the_generator_is_philox():

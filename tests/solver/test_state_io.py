@@ -193,7 +193,7 @@ def test_runs_of_coordinates_cover_each_world_once():
     """Joints of two worlds that alternate, with a joint of no world and a joint without coordinates between them."""
     start = np.array([0, 1, 8, 8, 9, 10, 17, 18])
     worlds = ([0, 1, 2, 6], [5, 3])  # joint 4 belongs to none, joint 2 has no coordinates
-    runs = _runs("coord", start, np.concatenate(worlds), np.array([len(joints) for joints in worlds]))
-    np.testing.assert_array_equal(runs["world_coord_run"], [0, 2, 4])
-    np.testing.assert_array_equal(runs["coord_run"], [0, 17, 8, 10])
-    np.testing.assert_array_equal(runs["coord_run_end"], [8, 18, 9, 17])
+    runs = _runs(start, np.concatenate(worlds), np.array([len(joints) for joints in worlds]))
+    np.testing.assert_array_equal(runs["world"], [0, 2, 4])
+    np.testing.assert_array_equal(runs["first"], [0, 17, 8, 10])
+    np.testing.assert_array_equal(runs["end"], [8, 18, 9, 17])

@@ -198,6 +198,7 @@ MJCF = """<mujoco><worldbody>
   <body name="left" pos="0 0 1"><joint name="jl" type="hinge" axis="0 0 1"/><geom size="0.1"/></body>
   <body name="right" pos="1 0 1"><joint name="jr" type="hinge" axis="0 0 1"/><geom size="0.1"/></body>
 </worldbody>{}</mujoco>"""
+BALL_MJCF = MJCF.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', '<joint name="jl" type="ball"/>')
 
 
 def mjcf_connect(builder):
@@ -219,9 +220,8 @@ def mjcf_joint_equality(builder):
 
 @refused("joints without scalar coordinates", "'t'")
 def mjcf_tendon_over_a_ball_joint(builder):
-    text = MJCF.format('<tendon><fixed name="t" stiffness="9"><joint joint="jl" coef="1"/></fixed></tendon>')
-    ball = '<joint name="jl" type="ball"/>'
-    mujoco_attributes(builder, text.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', ball))
+    tendon = '<tendon><fixed name="t" stiffness="9"><joint joint="jl" coef="1"/></fixed></tendon>'
+    mujoco_attributes(builder, BALL_MJCF.format(tendon))
 
 
 @refused("other geoms than spheres and cylinders", "'t'")
@@ -246,9 +246,8 @@ def mjcf_users_motor(builder):
 
 @refused("ball joints", "'push'")
 def mjcf_ball_motor(builder):
-    text = MJCF.format('<actuator><motor name="push" joint="jl" gear="0 0 1 0 0 0"/></actuator>')
-    ball = '<joint name="jl" type="ball"/>'
-    mujoco_attributes(builder, text.replace('<joint name="jl" type="hinge" axis="0 0 1"/>', ball))
+    motor = '<motor name="push" joint="jl" gear="0 0 1 0 0 0"/>'
+    mujoco_attributes(builder, BALL_MJCF.format(f"<actuator>{motor}</actuator>"))
 
 
 @refused("muscles without a lengthrange", "'push'")

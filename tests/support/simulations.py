@@ -1,6 +1,7 @@
 """Simulations of shipped scenes, and builders for others."""
 
 import newton
+import pytest
 
 from sap_warp import Simulation, SolverSAP
 from sap_warp.scenes import build_scene, randomize_start
@@ -16,6 +17,18 @@ def make_sim(name="cube", worlds=WORLDS, seed=0, **options):
     randomize_start(model, seed)
     options = {"dt": scene.dt, "max_rigid_contact": scene.max_rigid_contact, "name": name, **options}
     return Simulation(model, **options)
+
+
+def shared_simulation(make, scope="module"):
+    """A fixture: what ``make()`` returns, for all tests of ``scope``. Those who use it begin with a reset."""
+
+    @pytest.fixture(scope=scope)
+    def shared():
+        sim = make()
+        yield sim
+        sim.close()
+
+    return shared
 
 
 def new_builder():

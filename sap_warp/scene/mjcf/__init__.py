@@ -8,7 +8,7 @@ builder: contact rules in `pairs`, actuators in `actuators` and `drives`, tendon
 
 from .actuators import translate_actuators
 from .content import apply_mjcf, check_joints, count_actuators
-from .features import list_unsupported
+from .features import drop_numerics, list_unsupported
 from .joints import split_joints, take_first_numbers
 from .reader import MjcfDocument, read_mjcf
 from .switches import apply_switches
@@ -20,6 +20,7 @@ __all__ = [
     "apply_switches",
     "check_joints",
     "count_actuators",
+    "drop_numerics",
     "list_unsupported",
     "read_mjcf",
     "split_joints",

@@ -61,9 +61,19 @@ def translate_actuators(document: MjcfDocument) -> None:
         elif node.tag == "muscle":
             _translate_muscle(node)
         elif node.tag in _LINEAR and (
-            node.number("timeconst", 0.0) > 0.0 or last.get((node.tag, node.get("joint")), node) is not node
+            node.number("timeconst", 0.0) > 0.0
+            or last.get((node.tag, node.get("joint")), node) is not node
+            or _is_uneven(node)
         ):
             _translate_linear(node)
+
+
+def _is_uneven(node: Node) -> bool:
+    """Whether the force range of a drive is not as wide downwards as upwards, which a joint's effort limit is."""
+    if node.get("forcerange") is None:
+        return False
+    low, high = node.numbers("forcerange", 2)
+    return not np.isclose(-low, high)
 
 
 def _switch_off(document: MjcfDocument, nodes: list[Node]) -> None:

@@ -14,7 +14,7 @@ from ...scene_files import printable
 from .. import bounds
 from ..build import SceneBuild
 from ..errors import Complaint
-from ..nodes import Node
+from ..nodes import Node, walk
 from .actuators import resolve_ratios
 from .coordinates import bodies_of, body_joints, joint_kind
 from .drives import set_drives
@@ -122,6 +122,7 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
         first: Number of bodies and shapes before the import, by kind.
     """
     done = Import(build, number, asset, document, first)
+    _restore_names(done)
     set_masses(done)
     _set_gravity(done)
     _suggest_time_step(done)
@@ -139,6 +140,26 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
     keep_tendons(done)
     add_keyframes(done)
     _name_dofs(done)
+
+
+def _restore_names(done: Import) -> None:
+    """Give bodies and joints the names of the file: Newton puts _ in the place of -."""
+    builder, names = done.build.builder, {}
+    for node in (node for part in done.document.sections("worldbody") for node in walk(part)):
+        name = node.get("name", "")
+        if node.tag in ("body", "joint", "freejoint"):
+            names.setdefault((node.tag == "body", name.replace("-", "_")), set()).add(name)
+    known = {key: min(found) for key, found in names.items() if len(found) == 1 and "-" in min(found)}
+    if not known:
+        return
+    for body in done.bodies:
+        *above, name = builder.body_label[body].split("/")
+        above = [known.get((True, part), part) for part in above]
+        builder.body_label[body] = "/".join([*above, known.get((True, name), name)])
+        joint = done.joint_of[body]
+        *above, name = builder.joint_label[joint].split("/")
+        above = [known.get((True, part), part) for part in above]
+        builder.joint_label[joint] = "/".join([*above, known.get((False, name), name)])
 
 
 def _name_dofs(done: Import) -> None:
@@ -201,7 +222,7 @@ def _note_meshes(done: Import) -> None:
             areas = np.linalg.norm(normals, axis=1)
             centres = corners.mean(axis=1)
             volumes = np.sum((centres - areas @ centres / max(areas.sum(), 1e-30)) * normals, axis=1)
-            if abs(np.abs(volumes).sum() - volumes.sum()) > 0.01 * abs(volumes.sum()):
+            if np.abs(volumes).sum() > 1.01 * abs(volumes.sum()):  # mirrored meshes are inside out
                 heavier.append(builder.shape_label[shape].rsplit("/", 1)[-1])
     if heavier:
         shown = ", ".join(map(repr, heavier[:3])) + (f" and {len(heavier) - 3} more" if len(heavier) > 3 else "")

@@ -24,6 +24,7 @@ class Key:
     q: dict[Node, np.ndarray] = field(default_factory=dict)
     qd: dict[Node, np.ndarray] = field(default_factory=dict)
     ctrl: dict[Node, float] = field(default_factory=dict)
+    act: dict[Node, float] = field(default_factory=dict)
 
 
 def joint_kind(joint: Node) -> str:
@@ -82,16 +83,29 @@ def read_keys(root: Node) -> list[Key]:
                 values = _of_length(node, name, int(sizes[:, column].sum()))
                 target.update(zip(joints, np.split(values, np.cumsum(sizes[:, column])[:-1]), strict=False))
         if node.get("ctrl") is not None:
-            _check_inputs(node, actuators)
+            _check_inputs(node, actuators, "ctrl", len(actuators))
             key.ctrl.update(zip(actuators, map(float, _of_length(node, "ctrl", len(actuators))), strict=True))
+        if node.get("act") is not None:
+            active = [actuator for actuator in actuators if has_activation(actuator)]
+            _check_inputs(node, actuators, "act", len(active))
+            key.act.update(zip(active, map(float, _of_length(node, "act", len(active))), strict=True))
         keys.append(key)
     return keys
 
 
-def _check_inputs(key: Node, actuators: list[Node]) -> None:
+def has_activation(actuator: Node) -> bool:
+    """Whether an actuator has a state of its own."""
+    if actuator.tag == "general":
+        return actuator.get("dyntype", "none") != "none"
+    return actuator.tag in ("intvelocity", "cylinder", "muscle") or (
+        actuator.tag == "position" and actuator.number("timeconst", 0.0) > 0.0
+    )
+
+
+def _check_inputs(key: Node, actuators: list[Node], name: str, count: int) -> None:
     several = next((node for node in actuators if node.tag in _SEVERAL_INPUTS), None)
-    if several is not None and len(key.numbers("ctrl")) != len(actuators):
-        what = f"<{several.tag}> takes several inputs, which is not supported; remove it, or ctrl of the keyframe"
+    if several is not None and len(key.numbers(name)) != count:
+        what = f"<{several.tag}> takes several inputs, which is not supported; remove it, or {name} of the keyframe"
         raise Complaint(f"{several.place_of()}: {what} {key.get('name', '')!r}")
 
 
@@ -109,5 +123,5 @@ def cut_key(key: Key, kept: set[Node], prefix: str) -> Key:
     def only(values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
         return {node: value for node, value in values.items() if node in kept}
 
-    ctrl = {node: value for node, value in key.ctrl.items() if node in kept}
-    return Key(prefix + key.name, key.node, only(key.q), only(key.qd), ctrl)
+    inputs = [{node: value for node, value in given.items() if node in kept} for given in (key.ctrl, key.act)]
+    return Key(prefix + key.name, key.node, only(key.q), only(key.qd), *inputs)

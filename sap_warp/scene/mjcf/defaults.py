@@ -40,6 +40,8 @@ _AS_GENERAL = {
     "motor": {"kp ": 0.0, "kv ": 0.0},
 }
 """Gains of shortcuts whose default is also one for <general>."""
+_EITHER = {"kv": "dampratio", "dampratio": "kv"}
+"""Two ways to say the same: one that is given takes the place of the other one, if that is inherited."""
 _IN_BODIES = ("joint", "geom", "site", "camera", "light")
 _SHARED = {"equality": "equality", "tendon": "tendon"}
 """Sections whose elements share one kind of default."""
@@ -79,6 +81,8 @@ def _read_class(node: Node, classes: dict[str, Values], name: str) -> None:
 
 
 def _take_over(node: Node, given: dict[str, tuple[str, Node]]) -> None:
+    for key in _EITHER.keys() & node.attrib.keys():
+        given.pop(_EITHER[key], None)
     for key, value in node.attrib.items():
         given[key] = (_pad(key, value, given), node)
 
@@ -98,12 +102,15 @@ def _read_actuator(node: Node, values: Values, inherited: Values) -> None:
     if node.tag == "general" and "gainprm" in general:
         given_gain = general["gainprm"][0].split()[0]
         bias = [*map(float, general.get("biasprm", ("0", node))[0].split()), 0.0, 0.0, 0.0]
-        values["position"] |= {"kp": (given_gain, node), "kv": (repr(-bias[2]), node)}
+        damping, other = ("dampratio", "kv") if bias[2] > 0.0 else ("kv", "dampratio")
+        values["position"] |= {"kp": (given_gain, node), damping: (repr(abs(bias[2])), node)}
+        values["position"].pop(other, None)
         values["velocity"] |= {"kv": (given_gain, node)}
     elif node.tag in _AS_GENERAL:
         kp, kv = (float(given[key][0]) if key in given else start for key, start in _AS_GENERAL[node.tag].items())
         gain = {"position": kp, "velocity": kv}.get(node.tag, 1.0)
-        plain = {"gainprm": repr(gain), "biasprm": f"0 {-kp!r} {-kv!r}", "gaintype": "fixed"}
+        ratio = float(given["dampratio"][0]) if "dampratio" in given else 0.0
+        plain = {"gainprm": repr(gain), "biasprm": f"0 {-kp!r} {ratio or -kv!r}", "gaintype": "fixed"}
         plain["biastype"] = "none" if node.tag == "motor" else "affine"
         general |= {key: (value, node) for key, value in plain.items()}
 
@@ -118,10 +125,10 @@ def _find(node: Node, classes: dict[str, Values], ambient: str = MAIN) -> Values
 def _bake(node: Node, given: dict[str, tuple[str, Node]]) -> None:
     for name, (value, source) in given.items():
         own = node.get(name)
-        if own is None:
+        if own is None and node.get(_EITHER.get(name, "")) is None:
             node.set(name, value)
             node.inherited[name] = source
-        else:
+        elif own is not None:
             node.set(name, _pad(name, own, given))
 
 

@@ -56,8 +56,8 @@ def _several(node: Node, name: str) -> bool:
 
 
 def _of_free(node: Node, name: str) -> bool:
-    """Whether a free joint asks for it itself; a class of defaults means the hinges."""
-    return node.get("type") == "free" and name not in node.inherited and _not_zero(node, name)
+    """Whether a free joint asks for it, itself or by its class: MuJoCo gives it to both."""
+    return node.get("type") == "free" and _not_zero(node, name)
 
 
 def collides(geom: Node) -> bool:
@@ -334,9 +334,8 @@ ELEMENTS: dict[str, Element] = {
     "keyframe": _section(),
     "keyframe/key": _element(
         HERE,
-        (HERE, "ctrl name qpos qvel"),
+        (HERE, "act ctrl name qpos qvel"),
         (Unsupported("the clock starts at 0", _not_zero), "time"),
-        (Unsupported("activations start at zero", _not_zero), "act"),
         (Unsupported("bodies have no mocap pose"), "mpos mquat"),
         (Unsupported("nothing deforms plastically"), "plastic"),
     ),
@@ -382,6 +381,13 @@ def list_unsupported(document: MjcfDocument, self_collisions: bool = True) -> li
     else:  # with other things in the scene a geom of condim 1 has the friction of their materials in MuJoCo too
         found.pop(f'<geom condim="1">: {_CONDIM[1]}', None)
     return list_places(found)
+
+
+def drop_numerics(document: MjcfDocument) -> None:
+    """Take settings of MuJoCo's own methods out of <option>: Newton does not know all their words, PGS for example."""
+    numerics = [name for name, meaning in ELEMENTS["option"].attributes.items() if meaning == NUMERICS]
+    for option in document.sections("option"):
+        option.drop(*numerics)
 
 
 def _look(node: Node, path: tuple[str, ...], found: dict[str, list[str]]) -> None:

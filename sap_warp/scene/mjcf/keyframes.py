@@ -32,6 +32,8 @@ class Keyframe:
     """Drive velocity targets [m/s or rad/s], shape (dofs,)."""
     ctrl: np.ndarray
     """Inputs of MuJoCo's actuators, `model.mujoco.ctrl`, shape (actuators,)."""
+    act: np.ndarray
+    """Activations of those of them that have one, else zero, shape (actuators,)."""
 
 
 @dataclass
@@ -43,6 +45,7 @@ class KeyEntries:
     target_q: dict[int, float] = field(default_factory=dict)
     target_qd: dict[int, float] = field(default_factory=dict)
     ctrl: dict[int, float] = field(default_factory=dict)
+    act: dict[int, float] = field(default_factory=dict)
     free: dict[int, np.ndarray] = field(default_factory=dict)
     """MuJoCo's twist [v_O^W, w^B] of free joints, by first coordinate: their centre of mass may still change."""
 
@@ -98,6 +101,7 @@ def _add_controls(done: Import, key: Key, entries: KeyEntries) -> None:
             values[entry] = target
         elif node in done.actuators:
             entries.ctrl[done.actuators[node]] = clamp_ctrl(node, ctrl)
+    entries.act.update({done.actuators[node]: value for node, value in key.act.items() if node in done.actuators})
 
 
 def make_keyframes(keys: dict[str, KeyEntries], model: newton.Model, worlds: int) -> dict[str, Keyframe]:
@@ -105,6 +109,8 @@ def make_keyframes(keys: dict[str, KeyEntries], model: newton.Model, worlds: int
     names = ("joint_q", "joint_qd", "joint_target_q", "joint_target_qd")
     count = int(model.custom_frequency_counts.get("mujoco:actuator", 0)) // worlds
     ctrl = model.mujoco.ctrl.numpy()[:count] if count else np.zeros(0, np.float32)
+    act0 = getattr(getattr(model, "sap", None), "actuator_act0", None)
+    initial = np.zeros(count) if act0 is None else act0.numpy()[:count]
     # the last joint whose coordinates begin somewhere: fixed ones before it have none
     joint_at = {int(start): joint for joint, start in enumerate(model.joint_q_start.numpy()[:-1])}
     child = model.joint_child.numpy()
@@ -112,8 +118,8 @@ def make_keyframes(keys: dict[str, KeyEntries], model: newton.Model, worlds: int
     for name, entries in keys.items():
         arrays = {array: getattr(model, array).numpy() for array in names}
         arrays = {array: values[: len(values) // worlds].astype(np.float64) for array, values in arrays.items()}
-        arrays["ctrl"] = ctrl.astype(np.float64)
-        given = (entries.q, entries.qd, entries.target_q, entries.target_qd, entries.ctrl)
+        arrays |= {"ctrl": ctrl.astype(np.float64), "act": initial.astype(np.float64)}
+        given = (entries.q, entries.qd, entries.target_q, entries.target_qd, entries.ctrl, entries.act)
         for values, entry in zip(arrays.values(), given, strict=True):
             values[list(entry)] = list(entry.values())
         for coordinate, twist in entries.free.items():

@@ -160,14 +160,18 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         return r
 
     @wp.func
+    def impulse_of_stiction(vc: vec3, n: vec3, vhat: scalar, mobility_t: scalar, mobility_n: scalar):
+        """y: its part along n, and across."""
+        vn = wp.dot(n, vc)
+        return (vhat - vn) * mobility_n, (n * vn - vc) * mobility_t
+
+    @wp.func
     def held(vc: vec3, n: vec3, vhat: scalar, Rt: scalar, Rn: scalar) -> Projection:
         """The law of stiction, whatever impulse it takes."""
         r = Projection()
         mobility_n = scalar(1.0) / Rn
         mobility_t = scalar(1.0) / Rt
-        vn = wp.dot(n, vc)
-        yn = (vhat - vn) * mobility_n
-        yt = (n * vn - vc) * mobility_t
+        yn, yt = impulse_of_stiction(vc, n, vhat, mobility_t, mobility_n)
         r.mode = STICTION
         r.gamma = n * yn + yt
         r.across = mobility_t
@@ -181,9 +185,7 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         r = Projection()
         mobility_n = scalar(1.0) / Rn
         mobility_t = scalar(1.0) / Rt
-        vn = wp.dot(n, vc)
-        yn = (vhat - vn) * mobility_n
-        yt = (n * vn - vc) * mobility_t
+        yn, yt = impulse_of_stiction(vc, n, vhat, mobility_t, mobility_n)
         yy = wp.dot(yt, yt)
         norm = wp.sqrt(yy + eps * eps)  # y_r + EPSILON
         yr = norm - eps

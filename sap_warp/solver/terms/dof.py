@@ -40,14 +40,16 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
     friction = make_friction_term(types)
 
     @wp.struct
+    class Efforts:
+        u0: wp.array(dtype=scalar)  # effort at v = 0 [N or N m]
+        g: wp.array(dtype=scalar)  # h kp + kd
+        limit: wp.array(dtype=scalar)
+
+    @wp.struct
     class DofTerms:
         kind: wp.array(dtype=wp.int32)  # which terms the dof has, bits above
-        drive_u0: wp.array(dtype=scalar)  # effort at v = 0 [N or N m]
-        drive_g: wp.array(dtype=scalar)  # h kp + kd
-        drive_limit: wp.array(dtype=scalar)
-        motor_u0: wp.array(dtype=scalar)  # the same of MuJoCo's actuator on the dof
-        motor_g: wp.array(dtype=scalar)
-        motor_limit: wp.array(dtype=scalar)
+        drive: Efforts
+        motor: Efforts  # of MuJoCo's actuator on the dof
         parabola: wp.array(dtype=vec3)  # c, a and g of the terms without a bound
         limit_lower: wp.array(dtype=scalar)  # vhat of the lower bound [m/s or rad/s]
         limit_upper: wp.array(dtype=scalar)
@@ -70,9 +72,9 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         """Cost, derivative and second derivative of the other terms of dof e, of those in ``kind``."""
         total = vec3()
         if (kind & DRIVE) != 0:
-            total += drive(v, t.drive_u0[e], t.drive_g[e], t.drive_limit[e], h)
+            total += drive(v, t.drive.u0[e], t.drive.g[e], t.drive.limit[e], h)
         if (kind & MOTOR) != 0:
-            total += drive(v, t.motor_u0[e], t.motor_g[e], t.motor_limit[e], h)
+            total += drive(v, t.motor.u0[e], t.motor.g[e], t.motor.limit[e], h)
         if (kind & (LOWER | UPPER)) != 0:
             none = scalar(wp.static(NO_LIMIT))
             lower = wp.where((kind & LOWER) != 0, t.limit_lower[e], none)
@@ -96,6 +98,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
 
     return SimpleNamespace(
         DofTerms=DofTerms,
+        Efforts=Efforts,
         evaluate=evaluate,
         evaluate_bounded=evaluate_bounded,
         evaluate_parabola=evaluate_parabola,

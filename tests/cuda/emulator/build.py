@@ -13,6 +13,8 @@ from pathlib import Path
 
 import warp as wp
 
+from tests.support.compiling import alone
+
 HERE = Path(__file__).parent
 FLAGS = ("-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fPIC", "-shared", "-w")
 
@@ -32,8 +34,12 @@ def compile_c(text: str, name: str, *flags: str) -> Path:
     key = hashlib.sha256(b"\0".join([text.encode(), headers, *(f.encode() for f in (*FLAGS, *flags))])).hexdigest()
     folder = Path(wp.config.kernel_cache_dir) / "emulator"
     library = folder / f"{name[:60]}_{key[:16]}.so"
-    if not library.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    if library.exists():
+        return library
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder / f"{library.stem}.lock"):  # whoever needs the same waits for it
+        if library.exists():
+            return library
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             source, made = Path(scratch) / "source.c", Path(scratch) / "made.so"
             source.write_text(text)
@@ -41,7 +47,7 @@ def compile_c(text: str, name: str, *flags: str) -> Path:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"gcc cannot compile {name}:\n{done.stderr[:2000]}")
-            os.replace(made, library)  # whoever compiles the same beside us
+            os.replace(made, library)  # whole or not at all
     return library
 
 

@@ -65,14 +65,9 @@ class _Report(ctypes.Structure):
 class Counts:
     """What the launches of a kernel did, summed over blocks."""
 
-    launches: int = 0
-    blocks: int = 0
-    barriers: int = 0
-    """Of blocks of several warps."""
-    warp_barriers: int = 0
-    """Of blocks of one warp, where a barrier costs little."""
-    sectors_read: int = 0
-    sectors_written: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    """``launches``, ``blocks``, ``barriers`` of blocks of several warps, ``warp_barriers`` of blocks of one warp, where
+    a barrier costs little, ``sectors_read``, ``sectors_written``."""
     warp: Counter[str] = field(default_factory=Counter)
     """Instructions that warps issued, by kind: ``all``, ``fp64``, ``fp32``, ``loads``, ``stores``, ..."""
     lane: Counter[str] = field(default_factory=Counter)
@@ -163,10 +158,9 @@ class Device:
 
     def _count(self, kernel: Kernel, device: ctypes.CDLL, tally: np.ndarray, blocks: int) -> None:
         counts = self.counts[kernel.name]
-        counts.launches += 1
-        counts.blocks += blocks
-        for name in ("barriers", "warp_barriers", "sectors_read", "sectors_written"):
-            setattr(counts, name, getattr(counts, name) + ctypes.c_uint64.in_dll(device, name).value)
+        measured = ("barriers", "warp_barriers", "sectors_read", "sectors_written")
+        counts.events.update({name: ctypes.c_uint64.in_dll(device, name).value for name in measured})
+        counts.events.update(launches=1, blocks=blocks)
         code = kernel.translation
         counts.lines |= {line: code.texts[line] for line, k in code.block_of.items() if tally[1, k]}
         counts.passes.update({line: int(tally[0, k]) for line, k in code.block_of.items()})

@@ -69,14 +69,13 @@ def kinds(i: Instruction) -> Iterator[str]:
 # --- control ----------------------------------------------------------------------------------------------------------
 
 
+for name, statement in {"ret": "return;", "exit": "return;", "membar": ";", "fence": ";"}.items():
+    OPCODES[name] = lambda i, o, statement=statement: statement
+
+
 @opcode("bra")
 def branch(i: Instruction, o: Operands) -> str:
     return f"goto {identifier(i.operands[0])};"
-
-
-@opcode("ret", "exit")
-def leave(i: Instruction, o: Operands) -> str:
-    return "return;"
 
 
 @opcode("trap")
@@ -91,11 +90,6 @@ def barrier(i: Instruction, o: Operands) -> str:
     if not i.has("sync") or i.operands not in (("0",), ("0", "%ntid.x")):
         raise PtxError("only barrier 0 of all lanes")
     return f"rt_barrier(L, {i.line});"
-
-
-@opcode("membar", "fence")
-def fence(i: Instruction, o: Operands) -> str:
-    return ";"
 
 
 @opcode("call")

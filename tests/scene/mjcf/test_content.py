@@ -284,5 +284,5 @@ def test_range_of_a_joint_limits_its_motor():
     solver = SolverSAP(model)
     for limit in (3.0, 8.0):
         rows = solver.compute_contacts(model.state(), None, None, 0.01)
-        assert rows.terms.motor_limit.numpy().max() == limit
+        assert rows.terms.motor.limit.numpy().max() == limit
         model.joint_effort_limit.fill_(8.0)

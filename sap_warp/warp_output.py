@@ -1,4 +1,4 @@
-"""Keeps what Warp prints about a missing GPU out of the output of commands that did not ask for one."""
+"""Keeps what Warp prints while it starts and loads kernels out of the output of programs that did not ask for it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from contextlib import contextmanager
 
 NO_DRIVER = "Could not find or load the NVIDIA CUDA driver"
 """In Warp's warning on computers without an NVIDIA GPU."""
+
+
+def quiet() -> None:
+    """Start Warp without its lines about devices and kernels, for scripts whose own output matters.
+
+    Call it before anything uses Warp. It sets `wp.config.log_level` to `wp.LOG_WARNING`, for Newton and other programs
+    on Warp in this process too, and leaves out the note that there is no NVIDIA driver. Other warnings and errors are
+    printed as before.
+    """
+    import warp as wp
+
+    wp.config.log_level = wp.LOG_WARNING
+    with without_driver_warning():
+        wp.init()
 
 
 @contextmanager

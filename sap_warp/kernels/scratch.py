@@ -1,0 +1,107 @@
+"""Scratch of a stage: memory that worlds share, one after the other, where that is less than one part for each."""
+
+import functools
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+
+@wp.struct
+class WorldStarts:
+    """Where a world's own entries begin, minus where its block's share begins; all zero where worlds share nothing."""
+
+    body: int
+    dof: int
+    row: int  # contact row
+    hessian: int  # entry of the Hessian
+
+
+@wp.struct
+class Slot:
+    """What one block has of the scratch that worlds share, one after the other; see `Scratch`."""
+
+    shared: int  # 0 if every world has its own
+    body: int
+    dof: int
+    row: int
+    hessian: int
+
+
+@wp.func_native("#ifdef __CUDA_ARCH__\n    return blockIdx.x;\n#else\n    return 0;\n#endif\n")
+def block() -> int:
+    """Number of this block; the CPU has one, which works on one world after the other."""
+    ...
+
+
+@wp.func
+def world_starts(slot: Slot, body: int, dof: int, row: int, hessian: int) -> WorldStarts:
+    """The shift of a `make_window` for a world whose own entries begin at these numbers."""
+    starts = WorldStarts()
+    if slot.shared != 0:
+        k = block()
+        starts.body = body - k * slot.body
+        starts.dof = dof - k * slot.dof
+        starts.row = row - k * slot.row
+        starts.hessian = hessian - k * slot.hessian
+    return starts
+
+
+BLOCKS_PER_MULTIPROCESSOR = 16
+"""Blocks of a kernel with scratch on CUDA. About half of them run at a time; the others even out unlike worlds."""
+
+
+def most_blocks(device: Any) -> int:
+    """Blocks of a kernel with scratch on a device that may have many worlds; one on the CPU."""
+    return 1 if device.is_cpu else device.sm_count * BLOCKS_PER_MULTIPROCESSOR
+
+
+class Scratch:
+    """How much memory the scratch of the stages takes: that of the largest world, for each block that runs.
+
+    The CPU works on one world after the other: one world's scratch serves them all and stays in the cache. On CUDA
+    there is a number of blocks that does not grow with the worlds, and each works on one world after the other.
+    Where worlds differ so much that this would take more memory, or are few, every world has its own scratch.
+    """
+
+    def __init__(self, layout: Any, sizes: Any, device: Any, rows: int = 0):
+        """Measure the largest world; ``rows`` are contact rows that each can hold."""
+        most: Any = Slot()
+        most.body, most.dof = (
+            int(np.diff(start.numpy()).max(initial=0)) for start in (layout.world_body, layout.world_dof)
+        )
+        most.row, most.hessian = rows, most.dof * (most.dof + 1) // 2
+        worlds = sizes.world_count
+        self.blocks = min(worlds, most_blocks(device))
+        own = (sizes.body_count, sizes.dof_count, sizes.hessian_count)
+        common = (self.blocks * count for count in (most.body, most.dof, most.hessian))
+        most.shared = int(device.is_cpu or all(ours <= all_ for ours, all_ in zip(common, own, strict=True)))
+        self.slot = most
+        """For the struct of a stage."""
+        share = self.blocks if most.shared else 0
+        self.body_count = share * most.body or sizes.body_count
+        self.dof_count = share * most.dof or sizes.dof_count
+        self.row_count = (share or worlds) * rows
+        self.hessian_count = share * most.hessian or sizes.hessian_count
+
+    @property
+    def max_blocks(self) -> int:
+        """Blocks that a launch may have, for `WorldRange.launch`."""
+        return self.blocks if self.slot.shared else 0
+
+
+@functools.cache
+def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
+    """``window(s, starts)``: let arrays of a local struct that all worlds share hold the entries of one world.
+
+    ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of the fields of
+    `WorldStarts`. To be called before ``flat``.
+    """
+    shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch)
+    names = "const int body = starts.body, dof = starts.dof, row = starts.row, hessian = starts.hessian;\n"
+    unused = "(void)body; (void)dof; (void)row; (void)hessian;\n"
+
+    @wp.func_native(names + unused + shifts)
+    def window(s: wp.ref[struct], starts: wp.ref[WorldStarts]): ...
+
+    return window

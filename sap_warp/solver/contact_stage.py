@@ -1,0 +1,44 @@
+"""What stage 3 works with and makes: contact rows and terms of the dofs."""
+
+import functools
+
+import warp as wp
+
+from ..kernels.types import Types
+from .contact_data import make_contact_data
+from .contact_weight import make_mobility
+from .layout import Layout
+from .links import JointParameters
+from .motion_data import make_motion_data
+from .terms.contact import ContactLaw
+from .terms.dof import make_dof_terms
+
+
+@functools.cache
+def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types):
+    """Struct of what the kernel works with and makes."""
+    Motion, Contacts = make_motion_data(pose, dynamics), make_contact_data(types)
+    Terms, Mobility = make_dof_terms(types).DofTerms, make_mobility(weight).Mobility
+
+    @wp.struct
+    class ContactStage:
+        layout: Layout
+        mobility: wp.array(dtype=Mobility)
+        law: ContactLaw
+        motion: Motion
+        joints: JointParameters
+        q: wp.array(dtype=wp.float64)
+        found: wp.array(dtype=wp.int32)  # contacts that binning found, by world
+        slot: wp.array(dtype=wp.int32)  # which of them were kept, ``slots`` for each world
+        slots: int
+        newcomer: wp.array(dtype=wp.int32)  # contacts that found a world full, see `Bins`
+        ordered: int  # 1 if a world that is not full has its slots in order already
+        scratch: wp.array(dtype=weight.vec3)
+        rows: Contacts
+        terms: Terms
+        contact_count: wp.array(dtype=wp.int32)
+        truncated: wp.array(dtype=wp.int32)
+        lost: wp.array(dtype=wp.int64)  # the same over all steps
+        most_lost: wp.array(dtype=wp.int32)  # and the most in one step
+
+    return ContactStage
