@@ -1,8 +1,9 @@
 """Which contacts of the flat buffer belong to which world.
 
-Every contact that can move something takes the next free slot of its world. What finds its world full is counted. With
-one thread, as on the CPU, the deepest contacts are kept: a newcomer takes the place of the shallowest one. Several
-threads cannot do that without locks; there the first to come are kept.
+Every contact that can move something takes the next free slot of its world. What finds its world full is counted, and
+the deepest contacts are kept: a newcomer takes the place of the shallowest one. One thread, as on the CPU, does so at
+once. Several threads cannot without locks: they put newcomers into a list, and the block that makes the rows of a world
+chooses (`contact_choice`).
 """
 
 import functools
@@ -27,7 +28,8 @@ class Bins:
     capacity: int  # contacts that one world can hold
     found: wp.array(dtype=wp.int32)  # how many there are, by world
     slot: wp.array(dtype=wp.int32)  # which of them were kept, ``capacity`` entries for each world
-    gap: wp.array(dtype=wp.float64)  # phi0 of those [m], in worlds that have too many
+    gap: wp.array(dtype=wp.float64)  # phi0 of those [m], in worlds that have too many; for one thread
+    newcomer: wp.array(dtype=wp.int32)  # by world: the last contact that found it full, plus 1; 0 if there is none
     lost: wp.array(dtype=wp.int64)  # contacts that did not fit into the flat buffer: over all steps, most in one
 
 
@@ -100,6 +102,8 @@ def make_bin_kernel(state: Types):
                     bins.slot[world * capacity + slot] = i
                 elif threads == 1:
                     displace_shallowest(bins, c, body_q, i, world * capacity, slot - capacity)
+                else:
+                    c.newcomer[i] = wp.atomic_exch(bins.newcomer, world, i + 1)
             i += threads
 
     return bin_contacts

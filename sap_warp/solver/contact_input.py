@@ -46,6 +46,7 @@ class ContactInput:
     has_overrides: int
     surface_velocity: wp.array(dtype=wp.vec3f)  # of shape 1 relative to shape 0 [m/s, world], empty if there is none
     has_surface_velocity: int
+    newcomer: wp.array(dtype=wp.int32)  # of a contact that found its world full: the one before it, plus 1, or 0
     shape_owner: wp.array(dtype=ShapeOwner)  # entry shape + 1: a contact's shape may be -1, for none
     shape_ke: wp.array(dtype=wp.float32)
     shape_mu: wp.array(dtype=wp.float32)

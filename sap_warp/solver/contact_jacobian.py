@@ -8,6 +8,7 @@ and J^T gamma or J^T G J are sums over bodies (`objective`). `SapContactJacobian
 """
 
 import functools
+import weakref
 from typing import Any
 
 import newton
@@ -20,6 +21,7 @@ from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import FP32, FP64, TYPES, Ints, Types
 from .contact_binning import Bins, make_bin_kernel
+from .contact_choice import make_keep_deepest
 from .contact_data import make_contact_data
 from .contact_input import (
     CONTACT_ARRAYS,
@@ -57,6 +59,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     prepare_dof = make_joint_terms(pose, dynamics, weight, types)
     prepare_distance = make_distance_rows(pose, contact_pose, dynamics, weight, types)
     list_rows = make_list_rows(types)
+    keep_deepest = make_keep_deepest(pose, contact_pose, dynamics)
     flat_stage, flat_contacts, flat_dofs = make_flat(Stage), make_flat(ContactInput), make_flat(DofInput)
     flat_layout, flat_rows = make_flat(Layout), make_flat(make_contact_data(types))
 
@@ -165,6 +168,18 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         flat_rows(out)
         list_rows(layout, out, world)
 
+    @wp.func
+    def choose_contacts(stage_in: stage_type, contacts_in: wp.array[ContactInput], world: int, first: int, last: int):
+        """Let the slots of a world that is too full have the deepest contacts."""
+        s = read_stage(stage_in)
+        c = contacts_in[0]
+        flat_stage(s)
+        flat_contacts(c)
+        newcomer = s.newcomer[world]
+        keep_deepest(c, s.motion, s.slot, first, last, newcomer)
+        if lane() == 0:
+            s.newcomer[world] = 0
+
     @solver_kernel
     def contact_data(
         first_world: int, stage: stage_type, contacts: wp.array[ContactInput], dofs: wp.array[DofInput], dt: wp.float64
@@ -176,6 +191,9 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         found = s.found[world]
         kept = wp.min(found, slots)
         first_slot = world * slots
+        if wp.static(by_value):  # on CUDA
+            if found > kept:
+                choose_contacts(stage, contacts, world, first_slot, first_slot + kept)
         if lane() == 0:
             if s.ordered == 0 or found > kept:
                 sort_slots(s.slot, first_slot, first_slot + kept)
@@ -245,9 +263,12 @@ class SapContactJacobian:
         bins.capacity, bins.layout = options.max_rigid_contact, layout
         bins.found = wp.zeros(worlds, dtype=wp.int32, device=device)
         bins.slot = wp.zeros(worlds * options.max_rigid_contact, dtype=wp.int32, device=device)
+        bins.newcomer = wp.zeros(0 if device.is_cpu else worlds, dtype=wp.int32, device=device)
         bins.lost = self.lost_in_buffer
         bins.gap = wp.zeros(bins.slot.shape[0] if device.is_cpu else 0, dtype=wp.float64, device=device)
         self._bins = StructArgument(bins, device)
+        self._newcomers: weakref.WeakKeyDictionary[Any, wp.array] = weakref.WeakKeyDictionary()
+        """By buffer: its contacts that found their worlds full, one before the other."""
         self._law = contact_law(options)
         exact = options.contact_weight_mode == "delassus"
         self._scratch = wp.zeros(sizes.dof_count if exact else 1, dtype=weight.vec3, device=device)
@@ -384,7 +405,7 @@ class SapContactJacobian:
         arrays |= {name: getattr(contacts, f"rigid_contact_{name}") for name in some}
         arrays |= {"shape_owner": self._shape_owner, "shape_ke": model.shape_material_ke}
         arrays |= {"shape_mu": model.shape_material_mu, "shape_tau": model.shape_material_tau}
-        arrays |= {"ground_mu": self.ground_mu, "own_ground": self.own_ground}
+        arrays |= {"ground_mu": self.ground_mu, "own_ground": self.own_ground, "newcomer": self._newcomer(contacts)}
 
         def make() -> Any:
             source: Any = ContactInput()
@@ -395,13 +416,21 @@ class SapContactJacobian:
 
         return self._contact_inputs.get(arrays, make)
 
+    def _newcomer(self, contacts: Any) -> wp.array:
+        """Room for the list of newcomers, where several threads sort a buffer that can fill a world."""
+        if contacts not in self._newcomers:
+            capacity, device = contacts.rigid_contact_shape0.shape[0], self.model.device
+            room = 0 if device.is_cpu or capacity <= self._bins.struct.capacity else capacity
+            self._newcomers[contacts] = wp.zeros(room, dtype=wp.int32, device=device)
+        return self._newcomers[contacts]
+
     def _make_stage(self, q: wp.array) -> StructArgument:
         stage: Any = self._stage_type()
         bins = self._bins.struct
         stage.layout, stage.mobility, stage.law = self.layout, self._mobility, self._law
         stage.motion, stage.rows, stage.terms = self.free_motion.data, self.data, self.terms
         stage.joints, stage.q, stage.scratch = self._parameters, q, self._scratch
-        stage.found, stage.slot, stage.slots = bins.found, bins.slot, bins.capacity
+        stage.found, stage.slot, stage.slots, stage.newcomer = bins.found, bins.slot, bins.capacity, bins.newcomer
         stage.ordered = int(self.model.device.is_cpu)  # where one thread does the binning
         stage.contact_count, stage.truncated = self.contact_count, self.truncated_count
         stage.lost, stage.most_lost = self.lost, self.most_lost

@@ -117,6 +117,30 @@ def contact_material(c: wp.ref[ContactInput], law: wp.ref[ContactLaw], i: int, w
 
 
 @functools.cache
+def make_contact_gap(pose: Types, contact_pose: Types, dynamics: Types):
+    """``gap(c, d, i)``: phi0 of a contact of the buffer [m], as its row will have it."""
+    Motion = make_motion_data(pose, dynamics)
+    side_points = make_body_points(pose, contact_pose, dynamics).side_points
+    to_pose, to_vec3d, T = make_spatial(contact_pose).to_vec3, make_spatial(FP64).to_vec3, contact_pose.scalar
+
+    @wp.func
+    def gap(c: wp.ref[ContactInput], d: wp.ref[Motion], i: int) -> T:
+        n = wp.normalize(to_pose(c.rows.normal[i]))
+        side0 = c.shape_owner[c.rows.shape0[i] + 1]
+        side1 = c.shape_owner[c.rows.shape1[i] + 1]
+        o_a = reference_root(side0, side1)
+        o_b = reference_root(side1, side0)
+        core0, _ = side_points(d, side0, o_a, to_vec3d(c.rows.point0[i]), wp.vec3d())
+        core1, _ = side_points(d, side1, o_b, to_vec3d(c.rows.point1[i]), wp.vec3d())
+        phi = contact_gap(n, core1 - core0, T(c.rows.margin0[i]), T(c.rows.margin1[i]))
+        if o_a != o_b:
+            phi += wp.dot(n, to_pose(d.origin[o_b] - d.origin[o_a]))
+        return phi
+
+    return gap
+
+
+@functools.cache
 def make_contact_rows(
     pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types
 ) -> SimpleNamespace:

@@ -31,6 +31,7 @@ def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types
         found: wp.array(dtype=wp.int32)  # contacts that binning found, by world
         slot: wp.array(dtype=wp.int32)  # which of them were kept, ``slots`` for each world
         slots: int
+        newcomer: wp.array(dtype=wp.int32)  # contacts that found a world full, see `Bins`
         ordered: int  # 1 if a world that is not full has its slots in order already
         scratch: wp.array(dtype=weight.vec3)
         rows: Contacts

@@ -91,7 +91,7 @@ def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
 @pytest.mark.parametrize("device, limit", [(GPU, 60e3), ("cpu", 65e3)])
 def test_a_humanoid_takes_little_memory(gpu, device, limit, monkeypatch):
     """Of one world more, where there are more worlds than blocks that have scratch."""
-    monkeypatch.setattr(structs, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    monkeypatch.setattr(scratch, "most_blocks", lambda device: 1 if device.is_cpu else 2)
     few, many = (Simulation.from_loaded(build_scene("humanoid", n, device)[1]).byte_count for n in (2, 6))
     assert 40e3 < (many - few) / 4 < limit
 
@@ -122,6 +122,27 @@ def test_a_full_buffer_keeps_the_contacts_that_the_cpu_keeps(gpu):
     assert kept[0] == kept[1] and sum(kept[0][0]) == 7 and sum(kept[0][1]) > 0
     launched = {name for kind, name in gpu.log if kind == "launch"}
     assert {"stage_select", "stage_write"} <= launched
+
+
+def test_a_full_world_keeps_its_deepest_contacts(gpu):
+    """Whatever order the threads come in: two of the four corners of tilted cubes, those that the CPU keeps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cpu, cuda = (simulate("cube", device, max_rigid_contact=2, rigid_contact_max=24) for device in DEVICES)
+        q = np.array(cpu.joint_q.numpy())
+        half = np.array([0.02, -0.03, 0.025])[:, None] * [[0.6, 0.8]]  # of the angle, about axes between two edges
+        q[:, 2:7] = np.column_stack([np.full(3, 0.095), half, np.zeros(3), np.sqrt(1.0 - (half**2).sum(axis=1))])
+        for _ in range(3):
+            kept = []
+            for sim in (cpu, cuda):
+                sim.reset(joint_q=q)
+                sim.step()
+                rows = sim.solver.contact_jacobian
+                kept.append((np.sort(rows.data.phi0.numpy().reshape(3, 2)), rows.truncated_count.numpy()))
+            np.testing.assert_allclose(kept[1][0], kept[0][0], atol=1e-6)
+            assert kept[0][1].tolist() == kept[1][1].tolist() == [2, 2, 2]
+        found = np.sort(cpu.solver.contact_jacobian.data.phi0.numpy().reshape(3, 2))
+        assert np.diff(found).min() > 1e-4 and found.max() < 0.0
 
 
 def test_resets_touch_chosen_worlds_only(gpu):
