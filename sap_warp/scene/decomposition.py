@@ -151,11 +151,11 @@ def _read(file: Path) -> Parts | None:
 def _write(file: Path, parts: Parts) -> None:
     """Keep parts; another process sees all of the file or nothing of it."""
     ends = np.cumsum([(len(vertices), len(faces)) for vertices, faces in parts], axis=0)
-    stacked = {"vertices": np.vstack([v for v, _ in parts]), "faces": np.vstack([f for _, f in parts]), "ends": ends}
+    vertices, faces = (np.vstack(some) for some in zip(*parts, strict=True))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as new:
-            np.savez_compressed(new, **stacked)
+            np.savez_compressed(new, vertices=vertices, faces=faces, ends=ends)
         os.replace(new.name, file)
     except OSError as error:
         what = f"Parts of a mesh cannot be kept ({error}); they will be found again each time."

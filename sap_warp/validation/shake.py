@@ -81,7 +81,8 @@ def between_pads(name: str, dt: float) -> np.ndarray:
     """Where a body has to be to lie between the pads of the arm at rest [m, quaternion xyzw]."""
     from ..simulation import Simulation
 
-    sim = Simulation.from_scene(scene(name, dt, np.array([2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])), notes=False)
+    quiet: dict[str, Any] = {"notes": False}
+    sim = Simulation.from_scene(scene(name, dt, np.array([2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])), **quiet)
     q = sim.joint_q.numpy()[0].copy()
     q[:7], q[7:9] = READY, HALF_WIDTH[name]
     sim.reset(joint_q=q)
