@@ -94,11 +94,10 @@ class ShardReader:
         kind = terms.kind.numpy()
         v = solver.contact_solve.data.v.numpy().astype(np.float64)[: len(kind)]
         asked, limit = np.zeros(len(kind)), np.full(len(kind), np.inf)
-        for bit, name in ((_DRIVE, "drive"), (_MOTOR, "motor")):
+        for bit, efforts in ((_DRIVE, terms.drive), (_MOTOR, terms.motor)):
             has = (kind & bit) != 0
-            u0, g, most = (getattr(terms, f"{name}_{what}").numpy() for what in ("u0", "g", "limit"))
-            asked[has] = (u0 - g * v)[has]
-            limit[has] = most[has]
+            asked[has] = (efforts.u0.numpy() - efforts.g.numpy() * v)[has]
+            limit[has] = efforts.limit.numpy()[has]
         bound = np.zeros(len(kind))
         R = np.maximum(terms.limit_R.numpy(), 1e-300)
         for bit, name, sign in ((_LOWER, "limit_lower", 1.0), (_UPPER, "limit_upper", -1.0)):
