@@ -96,7 +96,8 @@ class ShardReader:
         asked, limit = np.zeros(len(kind)), np.full(len(kind), np.inf)
         for bit, name in ((_DRIVE, "drive"), (_MOTOR, "motor")):
             has = (kind & bit) != 0
-            u0, g, most = (getattr(terms, f"{name}_{what}").numpy() for what in ("u0", "g", "limit"))
+            effort = getattr(terms, name)
+            u0, g, most = (values.numpy() for values in (effort.u0, effort.g, effort.limit))
             asked[has] = (u0 - g * v)[has]
             limit[has] = most[has]
         bound = np.zeros(len(kind))
