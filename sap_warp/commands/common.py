@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -122,8 +122,11 @@ def find_device(name: str | None) -> Any:
     import warp as wp
 
     wp.config.log_level = wp.LOG_ERROR
-    with nullcontext() if name is not None and name.startswith("cuda") else without_driver_warning():
+    with without_driver_warning():
         wp.init()
+    if name is not None and name.startswith("cuda") and not wp.is_cuda_available():  # Warp prints errors of its own
+        reason = "there is no NVIDIA GPU with a driver, only the cpu"
+        raise CommandError(f"no device {name!r} here: {reason}.{see('no-device')}")
     with asked_by_user():
         try:
             return wp.get_device(name)

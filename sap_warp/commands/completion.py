@@ -39,7 +39,10 @@ _sap_warp() {{
 }}
 complete -o filenames -F _sap_warp sap-warp
 """
-_ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
+_ZSH = """\
+(( $+functions[compdef] )) || { autoload -U compinit && compinit; }
+autoload -U +X bashcompinit && bashcompinit
+"""
 
 
 def add_parser(commands: Any) -> None:

@@ -71,9 +71,11 @@ def make_video(place: Path, target: Path, seed: int = 0, seconds: float | None =
     """Film a policy in one world; says so where that cannot be done, and returns whether it was."""
     from ..learning.film import FilmError, film
 
+    def say(length: float) -> None:
+        print(f"filming {length:.0f} s into {target}: some {3.0 * length:.0f} s on one core ...", flush=True)
+
     try:
-        print(f"filming into {target}: some 3 s on one core for each second of the film ...", flush=True)
-        film(place, target, seed=seed, seconds=seconds)
+        film(place, target, seed=seed, seconds=seconds, begin=say)
     except FilmError as error:
         print(f"no video: {error}")
         return False

@@ -41,7 +41,8 @@ def add_parser(commands: Any) -> None:
     add("task", help="name of a shipped task, file.py:Class or module:Class")
     add("--algorithm", choices=("ppo", "ars"), default="ppo", help="ppo needs torch, ars only NumPy (default: ppo)")
     add("--iterations", type=positive_int, metavar="N", help="updates (default: the task's)")
-    add("--minutes", type=positive_seconds, metavar="M", help="end after so much time, if that is earlier")
+    over = "end with the update in which so many minutes are over, compiling included"
+    add("--minutes", type=positive_seconds, metavar="M", help=over)
     add("--num-worlds", type=positive_int, metavar="N", help="worlds (default: the task's)")
     add("--seed", type=int, default=0, metavar="N", help="the same seed learns the same (default: %(default)s)")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the algorithm, e.g. rate=3e-4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ class FilmError(RuntimeError):
     """No film can be made here; the message says why."""
 
 
-def film(place: Path, target: Path, *, seed: int = 0, seconds: float | None = None, **options: Any) -> None:
+def film(
+    place: Path,
+    target: Path,
+    *,
+    seed: int = 0,
+    seconds: float | None = None,
+    begin: Callable[[float], None] = lambda seconds: None,
+    **options: Any,
+) -> None:
     """Film the first world of a policy.
 
     Args:
@@ -23,6 +32,7 @@ def film(place: Path, target: Path, *, seed: int = 0, seconds: float | None = No
         target: File that is written.
         seed: Of starts and commands.
         seconds: Length [s]; None is an episode, at most 15 s.
+        begin: Told the length [s] before the first picture is taken.
         **options: Of the recorder: width, height, camera.
 
     Raises:
@@ -38,6 +48,7 @@ def film(place: Path, target: Path, *, seed: int = 0, seconds: float | None = No
     episodes = Episodes()
     steps = round((min(task.time_limit, 15.0) if seconds is None else seconds) / task.control_dt)
     try:
+        begin(steps * task.control_dt)
         with make(target, **settings) as recorder:
             for step in range(steps):
                 player.step(episodes)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import warp as wp
 
 from sap_warp import SolveStatus, cli
 from sap_warp.commands import presets
@@ -118,6 +119,14 @@ def test_mistakes_are_explained_in_one_line(capsys, arguments, message):
     assert message in err
     assert len(err.splitlines()) == 1
     assert out == ""
+
+
+def test_a_missing_gpu_is_one_line_in_all(capfd):
+    """Warp's native library, which writes past Python, has nothing to add."""
+    if wp.is_cuda_available():
+        pytest.skip("there is a GPU")
+    assert cli.main(["run", "cube", "--device", "cuda"]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
 
 
 def test_exit_codes_of_a_scene_that_is_not_valid(capsys, tmp_path):

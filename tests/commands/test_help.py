@@ -1,6 +1,8 @@
 """What a newcomer sees of the command line: a first step, examples, completion."""
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -70,6 +72,18 @@ def test_bash_completes(line, offered, tmp_path):
     """The script is run by bash itself, in a folder with one scene file."""
     (tmp_path / "my_scene.yaml").touch()
     assert complete(line, tmp_path) == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
+def test_zsh_completes_without_a_configuration(capsys, tmp_path):
+    """Where nobody has started zsh's completion, the script does."""
+    assert cli.main(["completion", "zsh"]) == 0
+    script = tmp_path / "completion.zsh"
+    script.write_text(capsys.readouterr().out)
+    code = f"source {script} && echo $_comps[sap-warp]"
+    surroundings = os.environ | {"ZDOTDIR": str(tmp_path)}  # compinit writes its list there
+    answer = subprocess.run(["zsh", "-f", "-c", code], capture_output=True, text=True, check=True, env=surroundings)
+    assert "_sap_warp" in answer.stdout and not answer.stderr
 
 
 def test_completion_is_printed_at_once(capsys):
