@@ -179,7 +179,7 @@ MJCF = """<mujoco><default><geom size="0.05" mass="1" contype="0" conaffinity="0
 
 
 def equalities(device):
-    """MuJoCo's equality constraints: a connection, coupled joints, a mocap body that leads a ball joint with a spring."""
+    """MuJoCo's equality constraints: a connection, coupled joints, a mocap body that leads a ball with a spring."""
     b = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(b)
     b.add_mjcf(MJCF, convert_mjc_equality_constraints=False)

@@ -26,7 +26,8 @@ def set_masses(done: Import) -> None:
     mass = sum(float(done.build.builder.body_mass[body]) for body in done.bodies)
     if total > 0.0 and mass > 0.0:
         for body in done.bodies:
-            _set_body(done, body, *(total / mass * value for value in _body(done, body)))
+            own_mass, inertia = _body(done, body)
+            _set_body(done, body, total / mass * own_mass, total / mass * inertia)
 
 
 def _body(done: Import, body: int) -> tuple[float, np.ndarray]:
