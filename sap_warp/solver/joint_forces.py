@@ -13,13 +13,14 @@ import warp as wp
 
 from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
+from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache, array_struct
-from ..kernels.types import Types
+from ..kernels.types import FP64, Types
 from .constraint_terms import make_constraint_terms
 from .contact_input import DofInput
-from .integrate import MIDPOINT
-from .joint_terms import make_efforts
-from .links import DISTANCE, FREE
+from .integrate import MIDPOINT, make_turn
+from .joint_terms import make_efforts, rotation_to
+from .links import BALL, DISTANCE, FREE
 from .objective import make_project_row
 from .options import POSITION_INTEGRATIONS
 from .solve_data import make_problem
@@ -66,6 +67,7 @@ class JointForceArrays:
 
     mode: int  # of integration
     joint_type: wp.array(dtype=wp.int32)
+    joint_q_start: wp.array(dtype=wp.int32)
     dof_damping: wp.array(dtype=wp.float32)
     joint_f: wp.array(dtype=wp.float32)
     q: wp.array(dtype=wp.float64)  # coordinates after the step
@@ -81,6 +83,7 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
     evaluate_bounded = terms.evaluate_bounded
     efforts, is_limited = make_efforts(types), make_drive_term(types).is_limited
     motor_effort = efforts.motor_effort
+    turn, load_quat = make_turn(), make_spatial(FP64).load_quat
     project_row = make_project_row(dynamics, types, linear, pose)
     row_term = make_constraint_terms(dynamics, types, linear, pose).row_term
     scalar, vec3 = types.scalar, types.vec3
@@ -146,6 +149,22 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
         return found
 
     @wp.func
+    def ball_error(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[JointForceArrays], e: int) -> wp.float64:
+        """Rotation that a ball joint lacked to its zero at the start of the step; 0 for other joints."""
+        b = p.layout.dof_body[e]
+        joint = p.layout.body_joint[b]
+        if out.joint_type[joint] != BALL:
+            return wp.float64(0.0)
+        first = p.layout.body_dof[b]
+        w = wp.vec3d()
+        for i in range(3):
+            w[i] = -wp.float64(s.v[first + i])
+            if out.mode == MIDPOINT:
+                w[i] = wp.float64(0.5) * (w[i] - p.motion.v0[first + i])
+        q = turn(load_quat(out.q, out.joint_q_start[joint]), w, wp.float64(p.h), out.mode)
+        return rotation_to(wp.quat_identity(wp.float64), q)[e - first]
+
+    @wp.func
     def store(p: wp.ref[Problem], s: wp.ref[Data], input: wp.ref[DofInput], out: wp.ref[JointForceArrays], e: int):
         dof = p.layout.dof_newton[e]
         v = s.v[e]
@@ -165,11 +184,14 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
         if (kind & PARABOLA) != 0:
             # what has no bound was added up: the drive is what the others leave
             rest = p.terms.parabola[e][1] - p.terms.parabola[e][2] * v
-            if input.has_springs != 0 and coordinate >= 0:
+            if input.has_springs != 0:
                 stiffness = scalar(input.spring_stiffness[dof])
                 if stiffness > scalar(0.0):
-                    at = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
-                    spring = stiffness * (scalar(at - position) - p.h * v)
+                    away = ball_error(p, s, out, e)
+                    if coordinate >= 0:
+                        at = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
+                        away = at - position
+                    spring = stiffness * (scalar(away) - p.h * v)
                     rest -= spring
             if input.has_motors != 0:
                 motor = motor_effort(input, dof, scalar(position), p.h, scalar(p.motion.inverse_diagonal[e]))
@@ -232,7 +254,7 @@ class SapJointForces:
             self._forces = JointForces(**made)
         arrays = {f"forces.{name}": getattr(self._forces, name) for name in NAMES}
         arrays |= {"dof_damping": model.joint_damping, "joint_f": control.joint_f, "q": solver.boundary.joint_q}
-        arrays["joint_type"] = model.joint_type
+        arrays |= {"joint_type": model.joint_type, "joint_q_start": model.joint_q_start}
 
         def make() -> Any:
             found: Any = JointForceArrays()

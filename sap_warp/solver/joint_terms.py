@@ -1,7 +1,7 @@
 """Terms of the joints: drive, actuator, spring, limits and friction of one dof, and the bounds of a distance joint.
 
     drive      u0 = kp (target - q0) + kd target_rate + feed-forward      `terms/drive.py`
-    spring     u0 = k (rest - q0),  g = h k
+    spring     u0 = k (rest - q0),  g = h k;  of a ball -k times its rotation vector
     limits     position and speed                                         `terms/limit.py`
     friction   R = sigma/A_kk                                             `terms/friction.py`
 
@@ -40,6 +40,20 @@ MODE_POSITION = wp.constant(int(newton.JointTargetMode.POSITION))
 MODE_VELOCITY = wp.constant(int(newton.JointTargetMode.VELOCITY))
 MODE_POSITION_VELOCITY = wp.constant(int(newton.JointTargetMode.POSITION_VELOCITY))
 MODE_NONE = wp.constant(int(newton.JointTargetMode.NONE))
+
+
+@wp.func
+def rotation_to(target: wp.quatd, at: wp.quatd) -> wp.vec3d:
+    """Rotation vector that leads from a rotation to another on the shorter way, in the axes that both map to [rad]."""
+    turn = target * wp.quat_inverse(at)
+    if turn[3] < wp.float64(0.0):
+        turn = -turn
+    axis = wp.vec3d(turn[0], turn[1], turn[2])
+    sine = wp.length(axis)
+    scale = wp.float64(2.0)
+    if sine > wp.float64(1e-12):
+        scale = wp.float64(2.0) * wp.atan2(sine, turn[3]) / sine
+    return axis * scale
 
 
 @functools.cache
@@ -104,15 +118,7 @@ def make_drive_effort(pose: Types, dynamics: Types, weight: Types, types: Types)
         )
         if wp.dot(target, target) <= wp.float64(0.0):  # cleared targets
             target = wp.quatd(wp.float64(0.0), wp.float64(0.0), wp.float64(0.0), wp.float64(1.0))
-        turn = wp.normalize(target) * wp.quat_inverse(load_quat_64(s.q, iq))
-        if turn[3] < wp.float64(0.0):
-            turn = -turn
-        axis = wp.vec3d(turn[0], turn[1], turn[2])
-        sine = wp.length(axis)
-        scale = wp.float64(2.0)
-        if sine > wp.float64(1e-12):
-            scale = wp.float64(2.0) * wp.atan2(sine, turn[3]) / sine
-        return axis[e - s.layout.body_dof[b]] * scale
+        return rotation_to(wp.normalize(target), load_quat_64(s.q, iq))[e - s.layout.body_dof[b]]
 
     @wp.func
     def drive_effort(s: wp.ref[Stage], input: wp.ref[DofInput], e: int, h: scalar, mobility: scalar) -> Effort:
@@ -155,7 +161,17 @@ def make_joint_terms(pose: Types, dynamics: Types, weight: Types, types: Types):
     drive_effort = make_drive_effort(pose, dynamics, weight, types)
     is_limited, rest_cost = drives.is_limited, drives.rest_cost
     limit_R, limit_vhat, limit_reach, speed_R = limits.limit_R, limits.limit_vhat, limits.limit_reach, limits.speed_R
+    load_quat_64 = make_spatial(FP64).load_quat
     scalar, vec3 = types.scalar, types.vec3
+
+    @wp.func
+    def spring_error(s: wp.ref[Stage], input: wp.ref[DofInput], e: int, dof: int, position: wp.float64) -> wp.float64:
+        """Rest minus position of a spring; that of a ball joint rests where the joint's rotation is none."""
+        if s.layout.dof_coord[e] >= 0:
+            return wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof]) - position
+        b = s.layout.dof_body[e]
+        q = load_quat_64(s.q, s.joints.joint_q_start[s.layout.body_joint[b]])
+        return rotation_to(wp.quat_identity(wp.float64), q)[e - s.layout.body_dof[b]]
 
     @wp.func
     def add_effort(t: wp.ref[Efforts], e: int, effort: Effort, bit: int) -> int:
@@ -235,12 +251,11 @@ def make_joint_terms(pose: Types, dynamics: Types, weight: Types, types: Types):
                 c += rest_cost(motor.u0, motor.g)
                 a += motor.u0
                 g += motor.g
-        if input.has_springs != 0 and coordinate >= 0:
+        if input.has_springs != 0:
             stiffness = scalar(input.spring_stiffness[dof])
             if stiffness > scalar(0.0):
-                rest = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
                 terms = terms | PARABOLA
-                away = scalar(rest - position)
+                away = scalar(spring_error(s, input, e, dof, position))
                 c += stiffness * away * away / h
                 a += stiffness * away
                 g += h * stiffness

@@ -236,8 +236,9 @@ def _mujoco_problems(model: newton.Model) -> list[str]:
     if len(stiff):
         joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
         owners = joint_of_dof[stiff]
-        fits = np.isin(model.joint_type.numpy()[owners], SCALAR_JOINTS) & tree_joints(model)[owners]
+        kinds = (*SCALAR_JOINTS, int(newton.JointType.BALL))
+        fits = np.isin(model.joint_type.numpy()[owners], kinds) & tree_joints(model)[owners]
         if not fits.all():
             named = _named(model.joint_label, np.unique(owners[~fits]))
-            problems.append(f"passive springs on joints without scalar coordinates or on loop joints: {named}")
+            problems.append(f"passive springs on free, distance or loop joints: {named}")
     return problems

@@ -171,29 +171,38 @@ MJCF = """<mujoco><default><geom size="0.05" mass="1" contype="0" conaffinity="0
 <body name="left"><joint name="a" axis="0 1 0"/><geom pos="0 0 -0.2"/>
 <body name="tip" pos="0 0 -0.4"><joint name="b" axis="0 1 0"/><geom/></body></body>
 <body name="right" pos="0.5 0 0"><joint name="c" axis="0 1 0"/><geom pos="0 0 -0.2"/></body>
-</worldbody><equality>
+<body name="target" pos="0.55 0.3 0"><freejoint/><geom/></body>
+<body name="led" pos="0.5 0.3 0"><joint name="d" type="ball" stiffness="30" damping="0.1"/><geom pos="0 0 -0.2"/></body>
+</worldbody><equality><connect body1="led" body2="target" anchor="0 0 -0.4"/>
 <connect body1="tip" body2="right" anchor="0.25 0 0"/><joint joint1="a" joint2="c" polycoef="0 0.5 0.2 0 0"/>
 </equality></mujoco>"""
 
 
 def equalities(device):
-    """MuJoCo's equality constraints: a connection and coupled joints."""
+    """MuJoCo's equality constraints: a connection, coupled joints, a mocap body that leads a ball with a spring."""
     b = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(b)
     b.add_mjcf(MJCF, convert_mjc_equality_constraints=False)
+    target = next(i for i, label in enumerate(b.body_label) if label.endswith("target"))
+    b.body_flags[target] = int(newton.BodyFlags.KINEMATIC)
     b.joint_qd[0] = 0.4
     return b.finalize(device=device)
 
 
 def tendons(device):
-    """MuJoCo's tendons with springs, limits and friction, over spheres and cylinders, and actuators of every kind."""
+    """MuJoCo's tendons with springs, limits and friction, over spheres and cylinders, and actuators of every kind.
+
+    All of it under water that flows, with a link that weighs nothing.
+    """
     kinds = {
         "sum": 'stiffness="30" damping="2" limited="true" range="-0.1 0.1" frictionloss="0.5"',
         "straight": 'stiffness="50" springlength="0.9 1.1" damping="3"',
     }
     b = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(b)
-    b.add_mjcf(ARM.format(top="", end=TENDONS.format(**kinds) + ACTUATORS))
+    top = '<option density="1000" viscosity="0.1" wind="1 2 -3"/>'
+    text = ARM.format(top=top, end=TENDONS.format(**kinds) + ACTUATORS)
+    b.add_mjcf(text.replace('<body name="b"', '<body name="b" gravcomp="1"'))
     model = b.finalize(device=device)
     rng = np.random.default_rng(8)
     model.joint_q.assign(rng.uniform(-0.3, 0.3, model.joint_coord_count))

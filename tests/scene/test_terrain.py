@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import newton
 import numpy as np
 import pytest
 
 from sap_warp import Simulation
+from sap_warp.robots import robot_scene
 from sap_warp.scene.terrain import make_heights
+from sap_warp.simulation.keyframes import go_home
 
 RADIUS = 0.1
 
@@ -79,3 +84,50 @@ def test_box_stays_on_a_slope_and_leans_as_it_does():
     np.testing.assert_allclose(up, normal, atol=5e-3)
     assert abs(np.dot(q[:3] - [2.0, 0.0, 0.28], normal) - 0.05) < 3e-3
     assert np.abs(np.array(sim.joint_qd)).max() < 0.02
+
+
+ROUGH = {
+    "slope": {"height": 0.2, "width": 1.0},
+    "stairs": {"height": 0.08, "width": 0.3},
+    "steps": {"height": 0.06, "width": 0.15},
+    "rubble": {"height": 0.06, "width": 0.15},
+    "waves": {"height": 0.06, "width": 0.5},
+}
+
+
+def feet_above(sim, heights, size):
+    """How far the lowest points of spherical feet are above the ground below them [m]."""
+    model, poses = sim.model, np.array(sim.body_q)[0]
+    x = np.linspace(-0.5 * size, 0.5 * size, heights.shape[0])
+    found = []
+    collides = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0  # sites do not
+    for shape in np.flatnonzero((model.shape_type.numpy() == int(newton.GeoType.SPHERE)) & collides):
+        pose = poses[model.shape_body.numpy()[shape]]
+        at, u = model.shape_transform.numpy()[shape, :3], pose[3:6]
+        centre = pose[:3] + at + 2.0 * np.cross(u, np.cross(u, at) + pose[6] * at)
+        column, row = (np.clip(np.searchsorted(x, centre[i]) - 1, 0, len(x) - 2) for i in (0, 1))
+        a, b = ((centre[i] - x[k]) / (x[1] - x[0]) for i, k in ((0, column), (1, row)))
+        cell = heights[row : row + 2, column : column + 2]
+        ground = np.array([1.0 - b, b]) @ cell @ np.array([1.0 - a, a])
+        found.append(centre[2] - model.shape_scale.numpy()[shape, 0] - ground)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("kind", ROUGH)
+def test_quadruped_stands_on_rough_ground(kind, monkeypatch):
+    """Dropped from up to 10 cm it comes to rest on its feet, which do not sink in; every step converges."""
+    monkeypatch.setenv("SAP_WARP_MENAGERIE", str(Path(__file__).parent / "mjcf" / "menagerie"))
+    terrain = {"size": 3.0, "resolution": 0.05, "flat": 0.05, "seed": 2, **ROUGH[kind]}
+    sim = Simulation.from_scene(
+        robot_scene("dog_like") | {"ground": {"terrain": {"kind": kind, **terrain}}}, notes=False
+    )
+    go_home(sim)
+    q = np.array(sim.joint_q)
+    q[:, 2] += 0.1
+    sim.reset(joint_q=q)
+    sim.step(600)
+    q, above = np.array(sim.joint_q)[0], feet_above(sim, make_heights(kind, **terrain), 3.0)
+    assert 1.0 - 2.0 * (q[3] ** 2 + q[4] ** 2) > np.cos(0.1)
+    assert len(above) == 4 and above.min() > -5e-3 and np.sort(above)[2] < 0.02
+    assert np.abs(np.array(sim.joint_qd)).max() < 0.1
+    assert (sim.status == 0).all() and sim.statistics.not_converged == 0

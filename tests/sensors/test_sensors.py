@@ -1,11 +1,13 @@
 """Sensors against closed forms, inverse dynamics and Newton's own sensors."""
 
+import mujoco
 import newton
 import numpy as np
 import pytest
 import warp as wp
 
 from sap_warp import Simulation
+from tests.support.lengths import build
 from tests.support.simulations import new_builder, shared_simulation
 
 MASS = 1000.0 * 4.0 / 3.0 * np.pi * 0.3**3
@@ -113,6 +115,27 @@ def test_all_forces_together_are_the_inverse_dynamics():
         np.testing.assert_allclose(total[6:], expected[6:], atol=2e-2 * np.abs(expected[6:]).max())
     finally:
         sim.close()
+
+
+BALL = """<mujoco><worldbody><body><joint type="ball" stiffness="9" springref="30" damping=".1"/>
+<geom type="box" size=".1 .2 .05" pos=".3 0 0"/></body></worldbody></mujoco>"""
+
+
+def test_spring_of_a_ball_joint_is_that_of_mujoco(rng):
+    """Torque about the rotation vector, in random states, at the start of the step."""
+    reference = mujoco.MjModel.from_xml_string(BALL)
+    data = mujoco.MjData(reference)
+    with Simulation(build(BALL), dt=1e-5, max_rigid_contact=8, notes=False) as sim:
+        for _ in range(5):
+            data.qpos[:] = rng.normal(size=4)
+            data.qpos /= np.linalg.norm(data.qpos)
+            mujoco.mj_forward(reference, data)
+            sim.reset(joint_q=np.roll(data.qpos, -1)[None].astype(np.float32))
+            sim.step(1)
+            spring = sim.joint_forces().spring.numpy()[0]
+            # a rotation vector has the same components in the axes of parent and child
+            np.testing.assert_allclose(spring, data.qfrc_spring, atol=2e-3)
+            assert np.abs(spring).max() > 1.0
 
 
 def test_newtons_imu_and_contact_sensor(sim):

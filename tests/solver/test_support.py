@@ -256,10 +256,13 @@ def mjcf_muscle(builder):
     mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
 
 
-@refused("passive springs", "jb")
-def mjcf_ball_spring(builder):
-    ball = '<joint name="jb" type="ball" stiffness="3"/>'
-    mujoco_attributes(builder, MJCF.format("").replace('<joint name="jl" type="hinge" axis="0 0 1"/>', ball))
+@refused("passive springs on free, distance or loop joints", "'floating'")
+def mjcf_spring_of_a_free_joint(builder):
+    free = '<freejoint name="floating"/>'
+    mujoco_attributes(builder, MJCF.format("").replace('<joint name="jl" type="hinge" axis="0 0 1"/>', free))
+    dof = builder.joint_qd_start[next(i for i, name in enumerate(builder.joint_label) if name.endswith("floating"))]
+    builder.joint_label = [label.rsplit("/", 1)[-1] for label in builder.joint_label]
+    builder.custom_attributes["mujoco:dof_passive_stiffness"].values = {dof: 3.0}
 
 
 @refused("mass", "'ghost'")

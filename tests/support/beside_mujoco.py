@@ -250,42 +250,31 @@ def home_of(model: mujoco.MjModel) -> str | None:
     return (homes or names or [None])[0]
 
 
-def smooth_motion(files: Files, rng, dt: float = 2e-4, steps: int = 100) -> tuple[float, str]:
-    """Difference of the motion without constraints from a random state, our first order of the step taken out."""
+def motion(files: Files, rng, dt: float = 2e-4, steps: int = 100) -> tuple[tuple[float, str], tuple[float, str]]:
+    """Differences of body poses in a random state, and of the motion from there without constraints.
+
+    Our first order of the step is taken out.
+    """
     base = compile_mujoco(files.changed(""))
     source = files.changed(NO_CONSTRAINTS + random_key(base, rng))
-    reference = compile_mujoco(source)
-    data = simulate_mujoco(reference, dt / 5, 5 * steps, fine=True)
-    found = []
+    reference, loaded = compile_mujoco(source), load(source, dt)
+    start, found = (0.0, ""), []
     for part in (1, 2):
-        loaded = load(source, dt / part)
-        sim = Simulation.from_loaded(loaded)
+        sim = Simulation.from_loaded(loaded, dt=dt / part)
         sim.reset(keyframe=KEY)
+        if part == 1:
+            start = poses(reference, simulate_mujoco(reference, dt, 0), np.array(sim.body_q)[0].astype(float), loaded)
         sim.step(part * steps)
         found.append(np.array(sim.body_q)[0].astype(float))
-    return poses(reference, data, 2.0 * found[1] - found[0], loaded)
+    data = simulate_mujoco(reference, dt / 5, 5 * steps, fine=True)
+    return start, poses(reference, data, 2.0 * found[1] - found[0], loaded)
 
 
-def start_difference(files: Files, rng) -> tuple[float, str]:
-    """Difference of body poses in a random state."""
-    base = compile_mujoco(files.changed(""))
-    source = files.changed(random_key(base, rng))
-    reference = compile_mujoco(source)
-    loaded = load(source, 0.002)
-    sim = Simulation.from_loaded(loaded)
-    sim.reset(keyframe=KEY)
-    data = simulate_mujoco(reference, 0.002, 0)
-    return poses(reference, data, np.array(sim.body_q)[0].astype(float), loaded)
-
-
-def held(files: Files, duration: float = 2.0) -> tuple[float, str, int]:
+def held(reference: mujoco.MjModel, loaded, duration: float = 2.0) -> tuple[float, str, int]:
     """Largest difference of a scalar joint after some time from home at the same step, its name, unconverged steps."""
-    source = files.changed("")
-    reference = compile_mujoco(source)
     dt, steps = float(reference.opt.timestep), round(duration / float(reference.opt.timestep))
     data = simulate_mujoco(reference, dt, steps, key=home_of(reference))
-    loaded = load(source, dt)
-    sim = Simulation.from_loaded(loaded)
+    sim = Simulation.from_loaded(loaded, dt=dt)
     go_home(sim)
     sim.step(steps)
     q, worst, where = np.array(sim.joint_q)[0], 0.0, ""

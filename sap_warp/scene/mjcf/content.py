@@ -126,6 +126,7 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
         if node in document.mocap:
             build.builder.body_flags[body] = int(newton.BodyFlags.KINEMATIC)
     set_masses(done)
+    _set_free_joints(done)
     _set_gravity(done)
     _suggest_time_step(done)
     if is_off(document, "contact"):
@@ -153,6 +154,17 @@ def _name_dofs(done: Import) -> None:
         if len(together) > 1 and all(joint.get("name") for joint, _ in together):
             labels = register_dof_labels(done.build.builder)
             labels.update({place.dof: printable(joint.get("name", "")) for joint, place in together})
+
+
+def _set_free_joints(done: Import) -> None:
+    """Armature and damping of <joint type="free">, which act on the speed of the body's origin and on its turning."""
+    builder = done.build.builder
+    for joint, place in done.places.items():
+        if place.kind == "free" and joint.tag == "joint":
+            for name, values in (("armature", builder.joint_armature), ("damping", builder.joint_damping)):
+                value = joint.number(name, 0.0)
+                if value > 0.0:
+                    values[place.dof : place.dof + 6] = [value] * 6
 
 
 def _set_gravity(done: Import) -> None:

@@ -87,7 +87,8 @@ _SKIN = Unsupported("skins are not drawn")
 _PLAIN = "name class user group"
 _TRANSMISSION = "joint jointinparent tendon site refsite cranksite slidersite cranklength body gear"
 _RANGES = "ctrllimited ctrlrange forcelimited forcerange"
-_POLYNOMIAL = Unsupported(
+_POLYNOMIAL = Unsupported("takes one number here; the others do not act", _several)
+_SPRING = Unsupported(
     "takes one number here, and none for a free joint; the others do not act",
     lambda node, name: _several(node, name) or _of_free(node, name),
 )
@@ -138,8 +139,11 @@ def _unsupported_actuator(attributes: str) -> Element:
 ELEMENTS: dict[str, Element] = {
     "compiler": _element(
         HERE,
-        (HERE, "angle assetdir autolimits balanceinertia boundinertia boundmass coordinate eulerseq meshdir strippath"),
-        (HERE, "texturedir"),
+        (
+            HERE,
+            "angle assetdir autolimits balanceinertia boundinertia boundmass coordinate eulerseq meshdir settotalmass",
+        ),
+        (HERE, "strippath texturedir"),
         (NEWTON, "inertiafromgeom inertiagrouprange"),
         (
             Unsupported("capsules and cylinders that are fitted to meshes may lie along another axis", _is("true")),
@@ -148,7 +152,6 @@ ELEMENTS: dict[str, Element] = {
         (LOOKS, "discardvisual fusestatic passthrough savecanonical savecompiled saveinertial usethread"),
         (Unsupported("attached models keep the settings of the whole", _is_not("warning", "error")), "conflict"),
         (Unsupported("free bodies keep the frames they are drawn in", _is("true")), "alignfree"),
-        (Unsupported("masses stay as they are", lambda node, name: node.number(name, -1.0) > 0.0), "settotalmass"),
     ),
     "compiler/lengthrange": _element(
         NUMERICS,
@@ -210,8 +213,10 @@ ELEMENTS: dict[str, Element] = {
         (HERE, "limited range actuatorfrclimited class"),
         (CHECK, "actuatorfrcrange"),
         (NEWTON, "axis name pos ref springref type"),
-        (_OF_FREE, "armature frictionloss"),
-        (_POLYNOMIAL, "damping stiffness"),
+        (HERE, "armature"),
+        (_OF_FREE, "frictionloss"),
+        (_POLYNOMIAL, "damping"),
+        (_SPRING, "stiffness"),
         (NUMERICS, "solimpfriction solimplimit solreffriction solreflimit"),
         (LOOKS, "group user"),
         (

@@ -82,15 +82,18 @@ MODEL = """<mujoco>{top}<worldbody><geom name="floor" type="plane" size="1 1 1"/
 PARTS = dict.fromkeys(("top", "joint", "geom", "body", "inside", "end"), "")
 
 REPORTED = {
-    "damping of a free joint": (
+    "friction of a free joint": (
         {
-            "top": '<default><default class="c"><joint damping="2"/></default></default>',
+            "top": '<default><default class="c"><joint frictionloss="2"/></default></default>',
             "inside": '</body></body><body><joint type="free" class="c"/><geom size=".1"/><body>',
         },
-        '<joint damping="2">',
+        '<joint frictionloss="2">',
+    ),
+    "spring of a free joint": (
+        {"inside": '</body></body><body><joint type="free" stiffness="2"/><geom size=".1"/><body>'},
+        '<joint stiffness="2">',
     ),
     "override": ({"top": '<option><flag override="enable"/></option>'}, '<flag override="enable">'),
-    "settotalmass": ({"top": '<compiler settotalmass="2"/>'}, "settotalmass"),
     "condim 1": ({"geom": 'condim="1"'}, '<geom condim="1">'),
     "condim 4": ({"geom": 'condim="4"'}, "torsional friction is not simulated"),
     "condim 6": ({"geom": 'condim="6"'}, "torsional and rolling friction"),

@@ -8,6 +8,7 @@ import pytest
 
 from sap_warp import Simulation
 from sap_warp.scene import load_sap_scene
+from tests.support import beside_mujoco as beside
 
 DT, STEPS = 2e-4, 50
 GEOM = '<geom type="capsule" fromto="0 0 0 .3 0 0" size=".03" density="800" contype="0" conaffinity="0"/>'
@@ -33,6 +34,12 @@ CASES = {
         '<option actuatorgroupdisable="1 3"/>',
         '<motor joint="x" group="1" gear="9"/><motor joint="p" group="2"/><position joint="x" group="3" kp="9"/>',
     ),
+    "spring of a ball": (
+        '<joint name="x" type="ball" stiffness="9" springref="40" damping=".1" pos=".02 0 0"/>',
+        "",
+        '<motor joint="p"/>',
+    ),
+    "total mass": (HINGE, '<compiler boundmass="2" settotalmass="7"/>', '<motor joint="x"/>'),
     "bounds of masses": (HINGE, '<compiler boundmass="2" boundinertia=".01"/>', '<motor joint="x"/>'),
 }
 
@@ -81,3 +88,19 @@ def test_body_moves_as_in_mujoco(name, rng):
     np.testing.assert_allclose(found[:3], data.xpos[body], atol=1e-5)
     q = np.roll(data.xquat[body], -1)
     np.testing.assert_allclose(found[3:] * np.sign(found[3:] @ q), q, atol=1e-5)
+
+
+FREE = """<mujoco><default><joint damping="3" armature=".4"/></default><worldbody>
+<body name="a" pos="0 0 1" quat="1 .2 .3 .1"><joint type="free"/>
+<geom type="box" size=".1 .2 .3" pos=".1 .2 .05" mass="2" euler="10 20 30"/></body>
+<body name="b"><freejoint/><geom type="box" size=".1 .2 .3" pos=".1 .2 .05" mass="2"/></body></worldbody></mujoco>"""
+
+
+def test_free_joint_has_the_armature_and_damping_of_its_class(rng):
+    """They act at the origin of the body, not at its centre of mass; <freejoint> has none."""
+    loaded = beside.load(FREE, DT)
+    assert loaded.unsupported_features == []
+    for array, value in ((loaded.sap_model.joint_armature, 0.4), (loaded.sap_model.newton_model.joint_damping, 3.0)):
+        np.testing.assert_allclose(array.numpy(), np.repeat([value, 0.0], 6), rtol=1e-6)
+    _, (off, where) = beside.motion(beside.Files(FREE), rng, dt=DT, steps=500)
+    assert off < 2e-5, where
