@@ -90,7 +90,8 @@ _RANGES = "ctrllimited ctrlrange forcelimited forcerange"
 _POLYNOMIAL = Unsupported("takes one number here; the others do not act", _several)
 _SPRING = Unsupported(
     "takes one number here, and none for a free joint; the others do not act",
-    lambda node, name: _several(node, name) or _of_free(node, name),
+    # a spring that a class gives to its hinges is not meant to tie the free base to the place where it starts
+    lambda node, name: _several(node, name) or (name not in node.inherited and _of_free(node, name)),
 )
 _OF_FREE = Unsupported("does not act on a free joint", lambda node, name: _of_free(node, name))
 _CONDIM = {
