@@ -27,6 +27,12 @@ def fits_a_warp(count: int) -> bool:
     ...
 
 
+@wp.func_native(f"{ONE_WARP}    __builtin_assume(count <= 32);\n#endif\n")
+def assume_fits_a_warp(count: int):
+    """Tell the compiler that `fits_a_warp` holds, so that it leaves out what is for larger worlds."""
+    ...
+
+
 def walks_chains(lanes: int, most_dofs: int, device: Any) -> bool:
     """Whether ``lanes`` that share a world need the tables of `RowPattern` by which they go through a tree together.
 

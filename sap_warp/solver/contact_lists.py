@@ -5,6 +5,7 @@ import functools
 import warp as wp
 
 from ..kernels.types import Types
+from ..kernels.warps import fits_a_warp
 from .contact_data import make_contact_data
 from .hessian_order import make_order_trees
 from .layout import Layout
@@ -68,7 +69,7 @@ def make_list_rows(types: Types):
     def widen_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int, by_contacts: bool):
         """Hessian rows: the subtree of a dof, and left of it whatever contacts between moving bodies couple it with.
 
-        Where constraints couple dofs, trees keep their order.
+        Trees keep their order where constraints couple dofs, and where a warp has the whole matrix in registers.
         """
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
@@ -79,7 +80,7 @@ def make_list_rows(types: Types):
         while e < end:
             out.place[e] = e
             e += 1
-        if by_contacts and coupled == 0:
+        if by_contacts and coupled == 0 and not fits_a_warp(end - start):
             order_trees(layout, out, world)
         e = int(start)
         while e < end:

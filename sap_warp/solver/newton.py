@@ -26,6 +26,7 @@ from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import TYPES, Types
+from ..kernels.warps import assume_fits_a_warp
 from .constraint_terms import make_constraint_terms
 from .free_motion import motion_types
 from .integrate import integration_mode
@@ -50,10 +51,13 @@ LONG_STEP = 0.5
 
 
 @functools.cache
-def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types, by_value: bool):
+def make_solve_kernel(
+    dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types, by_value: bool, fits_a_warp: bool = False
+):
     """The kernel of the stage; functions are called by all lanes of a block.
 
-    Precisions are those of `make_problem` and `make_line_search`, ``by_value`` that of `struct_parameter`.
+    Precisions are those of `make_problem` and `make_line_search`, ``by_value`` that of `struct_parameter`. With
+    ``fits_a_warp`` the kernel is for small worlds only, as `warps.fits_a_warp` means it, and spills less for that.
     """
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
@@ -421,6 +425,8 @@ def make_solve_kernel(dynamics: Types, types: Types, linear: Types, pose: Types,
         p = read_problem(problem)
         s = read_data(data)
         choose_world(p, s, world, dt)
+        if wp.static(fits_a_warp):
+            assume_fits_a_warp(p.last - p.first)
         flat_problem(p)
         flat_data(s)
         r = Outcome()
@@ -536,7 +542,9 @@ class SapContactSolve:
         self._kept = [StructArgument(struct, model.device) for struct in (self.problem, self.data)]
         self.arguments = [argument.array for argument in self._kept]
         """Problem and data, for kernels."""
-        self.kernel = make_solve_kernel(*self.precisions, cost_types(options), not model.device.is_cpu)
+        on_cuda = not model.device.is_cpu
+        all_fit = on_cuda and layout.has_chains == 0
+        self.kernel = make_solve_kernel(*self.precisions, cost_types(options), on_cuda, all_fit)
 
     def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import barrier, is_native, lane, make_block_sum
-from ..kernels.packed_rows import RowPattern, make_add_rows, make_multiply, make_shifted, make_solve
+from ..kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply, make_shifted, make_solve
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
@@ -59,6 +59,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     was_held = make_was_held(dynamics, types, linear, pose)
     to_vec3 = make_spatial(types).to_vec3
     multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
+    factor_and_solve = make_cholesky(linear)
     columns = make_add_rows(linear, dynamics)
     store_force, add_rows = columns.store_force, columns.add_rows
     stiffness = make_stiffness(dynamics, types, linear)
@@ -441,7 +442,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             x[p.contacts.place[e]] = s.direction[e]
             e += wp.block_dim()
         barrier()
-        ok = solve(s.H, rows, p.first, p.last - p.first, 1, x)
+        ok = factor_and_solve(s.H, rows, p.first, p.last - p.first, 1, x)
         barrier()
         e = int(p.first + lane())
         while e < p.last:
@@ -454,7 +455,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         """s.dv = -H^-1 g, and A dv; 0 if H is not positive definite."""
         count = p.last - p.first
         ok = int(0)
-        if p.contacts.coupled[p.world] != 0:
+        if p.contacts.coupled[p.world] != 0 and not fits_a_warp(count):
             ok = solve_in_places(p, s)
         else:
             ok = solve(s.H, p.contacts.hessian, p.first, count, 0, s.direction)

@@ -37,6 +37,15 @@ def stack(device):
     return together.finalize(device=device)
 
 
+def pile(device):
+    """Six boxes with more dofs than a warp has lanes, not numbered from below: the Hessian orders its trees."""
+    b = builder()
+    b.add_ground_plane(cfg=material(gap=0.01))
+    for i in (3, 0, 5, 1, 4, 2):
+        add_box(b, (0.01 * i, 0.0, 0.0999 + 0.1998 * i), cfg=material(gap=0.01))
+    return b.finalize(device=device)
+
+
 def free_fall(device):
     """No term at all: the solve is free motion, and one world is not alone."""
     together = builder()
@@ -226,6 +235,7 @@ SCENES = {
     for scene in (
         sliding_box,
         stack,
+        pile,
         free_fall,
         arm,
         all_joints,

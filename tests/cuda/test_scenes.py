@@ -10,9 +10,11 @@ STEPS = 4
 ROUND_OFF = {"approx32": 2e-6, "approx64": 1e-12, "drake": 1e-12, "robot": 1e-4}
 """Relative to the largest velocity. With approx32 and robot free motion and factorization are in fp32; robot stops
 where forces are in balance to 1e-4, so that round-off may decide about the last iteration."""
-CASES = [(scene, preset) for scene in SCENES for preset in PRESETS if preset != "robot"]
+CASES = [(scene, preset) for scene in SCENES for preset in PRESETS if scene != "pile" and preset != "robot"]
 CASES += [(scene, "robot") for scene in ("stack", "gripper", "couplings")]
-"""All scenes with the specification's presets; ours differs from them in line search and friction."""
+CASES += [("pile", "approx32")]
+"""All scenes with the specification's presets; ours differs from them in line search and friction. For the pile one
+warp needs another kernel than for small worlds, which takes its time to compile."""
 WORSE = {"humanoid": 1e4, "four_bar": 10.0}
 """By how much the condition of the problem amplifies it: stiff drives of light links, rows far stiffer than A."""
 
