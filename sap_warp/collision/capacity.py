@@ -18,7 +18,7 @@ CONTACTS_PER_MESH_PAIR = 40
 CONTACTS_PER_PAIR = 5
 """Largest manifold of two convex shapes."""
 CONTACTS_PER_BOX_PAIR = 8
-"""Largest manifold of two boxes, or of a box and a convex mesh: the corners that two rectangles share."""
+"""Largest manifold of two shapes that are boxes or convex meshes: the corners that two rectangles share."""
 NEIGHBOURS = 20
 """Shapes that one shape is assumed to touch at a time."""
 MIN_CAPACITY = 64
@@ -63,7 +63,7 @@ def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
     one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
     mesh_like = np.isin(kinds, MESH_LIKE).any(axis=1)
-    boxes = np.isin(kinds, _FLAT).all(axis=1) & (kinds == int(_T.BOX)).any(axis=1)
+    boxes = np.isin(kinds, _FLAT).all(axis=1)
     convex = np.where(boxes, CONTACTS_PER_BOX_PAIR, CONTACTS_PER_PAIR)
     return np.where(mesh_like, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, convex))
 

@@ -8,10 +8,13 @@ import warp as wp
 from ..kernels.launch import solver_kernel
 from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
 from .box_hull import hull_corners
+from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
 from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
-from .ground import BOX, CONVEX_MESH, GroundPairs, find_contacts
+from .ground import BOX, CAPSULE, CONVEX_MESH, SPHERE, GroundPairs, find_contacts
 from .hull_tables import ROOM, Hulls, flat_hulls
 from .hulls_apart import are_apart
+from .least_overlap import find_overlap
+from .nearest_points import APART, NEAR, OVERLAP, double, find_nearest, place_cores, single
 from .normals import LAST_ROWS
 from .overflow import Selection
 from .rows import ContactRows, clear_overrides, copy_rows, flat_rows, next_generation
@@ -164,29 +167,97 @@ def meet_hull(
 
 
 @wp.func
-def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
-    """All contacts of two boxes, or of a box and a hull; False if a pair needs another way.
+def smallest_half(s: wp.ref[Shapes], shape: int) -> float:
+    """Half the smallest size of a shape; the radius of a round one [m]."""
+    if s.kind[shape] == CONVEX_MESH:
+        return 0.5 * wp.min(s.local_upper[shape] - s.local_lower[shape])
+    return wp.where(s.kind[shape] == BOX, wp.min(s.size[shape]), s.size[shape][0])
 
-    Hulls that are seen to be far from other shapes need none.
+
+@wp.func
+def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
+    """All contacts of a sphere, capsule, box or hull with a box or hull; False if they need another way."""
+    kind0 = s.kind[m.shape0]
+    hulls = wp.vec2i(0, 0)
+    if kind0 == CONVEX_MESH:
+        hulls[0] = find_hull(h, s, m.shape0)
+    if s.kind[m.shape1] == CONVEX_MESH and kind0 != SPHERE:
+        hulls[1] = find_hull(h, s, m.shape1)
+    if wp.min(hulls) < 0:
+        return False
+    m.margin0 = s.margin[m.shape0]
+    m.margin1 = s.margin[m.shape1]
+    if kind0 == SPHERE or kind0 == CAPSULE:
+        m.margin0 += s.size[m.shape0][0]
+    reach = m.margin0 + m.margin1 + s.gap[m.shape0] + s.gap[m.shape1]
+    pair = place_cores(s, m.shape0, m.shape1)
+    w = wp.zeros(shape=(4,), dtype=wp.vec3d)
+    first = wp.zeros(shape=(4,), dtype=wp.vec3d)
+    found = find_nearest(s, h.supports, pair, wp.float64(reach), w, first)
+    if pair.state == OVERLAP:
+        find_overlap(s, h.supports, pair, found, w, first)
+    if pair.state == APART:
+        return True
+    if pair.state != NEAR and pair.state != OVERLAP:
+        return False
+    view = look(pair)
+    corners = wp.zeros(shape=(OUTLINE,), dtype=wp.vec3f)
+    distance = wp.float32(pair.distance)
+    near = MERGED * wp.min(smallest_half(s, m.shape0), smallest_half(s, m.shape1))
+    count = core_corners(s, h, pair, hulls, view, corners)
+    nearest = wp.vec3f(0.0, 0.0, distance)
+    count = choose_corners(distance, reach, near, corners, count)
+    m.local0 = s.local[m.shape0]
+    m.local1 = s.local[m.shape1]
+    back = wp.transpose(pair.turn)
+    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * view.normal)
+    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * single(back * pair.normal))
+    m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), view.normal)
+    k = int(0)
+    while k < count:
+        at = corners[k]
+        height = float(0.0)  # of the first shape's point over the nearest one
+        if wp.length_sq(at - nearest) > 0.0:
+            height = height_of_face(view, at) - at[2]
+        point0 = view.center + at[0] * view.right + at[1] * view.up + height * view.normal
+        point1 = single(back * (double(point0 + at[2] * view.normal) - pair.place))
+        add_pair_row(rows, m, point0, point1)
+        k += 1
+    return True
+
+
+@wp.func
+def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
+    """All contacts of a sphere, capsule, box or hull with a box or hull; False if a pair needs another way.
+
+    Hulls that are seen to be far from other shapes need none. Newton has a closed form for a sphere and a box.
     """
     kind0 = s.kind[m.shape0]
     kind1 = s.kind[m.shape1]
-    if kind1 != CONVEX_MESH and (kind0 != BOX or kind1 != BOX):
+    if kind1 != CONVEX_MESH and kind1 != BOX:
         return False
     m.margin0 = s.margin[m.shape0]
     m.margin1 = s.margin[m.shape1]
     reach = m.margin0 + m.margin1 + s.gap[m.shape0] + s.gap[m.shape1]
-    if kind0 != BOX and kind0 != CONVEX_MESH:
-        return are_apart(s, h.supports, m.shape0, m.shape1, reach)
-    pair = BoxPair()
-    place_boxes(s, m, pair)
-    if kind1 == BOX:
-        return meet_boxes(rows, s, m, pair, reach)
-    if not bounds_meet(s, m, pair, reach):
-        return True
-    if kind0 == BOX:
-        return meet_hull(rows, s, h, m, pair, reach)
-    return are_apart(s, h.supports, m.shape0, m.shape1, reach)
+    if kind0 == BOX or kind0 == CONVEX_MESH:
+        pair = BoxPair()
+        place_boxes(s, m, pair)
+        if kind1 == BOX:
+            if meet_boxes(rows, s, m, pair, reach):
+                return True
+        elif not bounds_meet(s, m, pair, reach):
+            return True
+        elif kind0 == BOX:
+            if meet_hull(rows, s, h, m, pair, reach):
+                return True
+    elif kind0 != CAPSULE and kind1 == BOX:
+        return False
+    if kind1 == CONVEX_MESH and kind0 != BOX:
+        if are_apart(s, h.supports, m.shape0, m.shape1, reach):
+            return True
+    if kind0 != SPHERE and kind0 != CAPSULE and kind0 != BOX and kind0 != CONVEX_MESH:
+        return False
+    return meet_cores(rows, s, h, m)
 
 
 @wp.func
@@ -294,4 +365,5 @@ def meet_pairs(
 def has_own_pairs(model: newton.Model, pairs: np.ndarray) -> bool:
     """Whether `meet_pairs` knows some of ``pairs``, shape [pair_count, 2]."""
     kinds = model.shape_type.numpy()[pairs]
-    return bool((kinds == int(CONVEX_MESH)).any() or (kinds == int(BOX)).all(axis=1).any())
+    boxed = (kinds == int(BOX)).any(axis=1) & np.isin(kinds, (int(BOX), int(CAPSULE))).all(axis=1)
+    return bool((kinds == int(CONVEX_MESH)).any() or boxed.any())

@@ -1,4 +1,4 @@
-"""Boxes against boxes and hulls: contacts that follow the pose, a pile that comes to rest, buffers that are too small.
+"""Boxes, hulls and capsules: contacts that follow the pose, a pile that comes to rest, buffers that are too small.
 
 Distances, normals and witness points are compared with coal in `test_pairs.py`.
 """
@@ -14,6 +14,9 @@ from sap_warp.conventions.rotations import rotation_matrix as rotation_of
 from tests.support.contact_rows import turns
 
 HALF = (0.1, 0.08, 0.05)
+RADIUS, LENGTH = 0.03, 0.08
+UPPER = ["box", "hull", "hulls"]
+"""Of the last one the lower box is a hull too."""
 NAMES = ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")
 
 
@@ -30,11 +33,16 @@ def box_mesh(hx, hy, hz):
 
 
 def pairs_of(upper, count, margin=0.0, gap=0.001):
-    """So many worlds with a box and a box or a hull of the same size above it, and their pipeline."""
+    """So many worlds with a box and a box, a hull of the same size or a capsule above it, and their pipeline."""
     world = newton.ModelBuilder()
     cfg = newton.ModelBuilder.ShapeConfig(margin=margin, gap=gap)
-    world.add_shape_box(world.add_body(), hx=0.12, hy=0.1, hz=0.04, cfg=cfg)
-    if upper == "box":
+    if upper in ("hulls", "capsule on hull"):
+        world.add_shape_convex_hull(world.add_body(), mesh=box_mesh(0.12, 0.1, 0.04), cfg=cfg)
+    else:
+        world.add_shape_box(world.add_body(), hx=0.12, hy=0.1, hz=0.04, cfg=cfg)
+    if upper.startswith("capsule"):
+        world.add_shape_capsule(world.add_body(), radius=RADIUS, half_height=LENGTH, cfg=cfg)
+    elif upper == "box":
         world.add_shape_box(world.add_body(), hx=HALF[0], hy=HALF[1], hz=HALF[2], cfg=cfg)
     else:
         world.add_shape_convex_hull(world.add_body(), mesh=box_mesh(*HALF), cfg=cfg)
@@ -70,9 +78,16 @@ def press(rows, poses, stiffness=1e4):
     return total
 
 
-@pytest.mark.parametrize("upper", ["box", "hull"])
+def lowest_point(upper, rotation):
+    """Of the upper body, from its centre."""
+    if upper.startswith("capsule"):
+        return -np.sign(rotation[2, 2]) * LENGTH * rotation[:, 2] - [0.0, 0.0, RADIUS]
+    return rotation @ (-np.sign(rotation[2]) * HALF)
+
+
+@pytest.mark.parametrize("upper", [*UPPER, "capsule", "capsule on hull"])
 def test_forces_follow_small_changes_of_the_pose(rng, upper):
-    """A box lies flat, nearly flat or leans on an edge; every pose is turned and shifted by little, back and forth.
+    """A body lies flat, nearly flat or leans on an edge; every pose is turned and shifted by little, back and forth.
 
     Springs at the contacts then press nearly the same: 0.3 mm deep, a shift by 1e-6 m changes 3 N a point by 1 %.
     """
@@ -83,9 +98,11 @@ def test_forces_follow_small_changes_of_the_pose(rng, upper):
         lean = (0.0, 1e-5, 1e-3, 0.3)[i % 4]
         axis = rng.normal(size=3) * (1.0, 1.0, 0.0)
         turn = wp.quat_from_axis_angle(wp.vec3(0.0, 0.0, 1.0), float(rng.uniform(-np.pi, np.pi)))
+        if upper.startswith("capsule"):
+            turn = turn * wp.quat_from_axis_angle(wp.vec3(0.0, 1.0, 0.0), 0.5 * np.pi)
         turn = wp.quat_from_axis_angle(wp.normalize(wp.vec3(*axis)), lean) * turn
         rotation = rotation_of(np.array(turn))
-        corner = rotation @ (-np.sign(rotation[2]) * HALF)  # the lowest one, which is put over the face below
+        corner = lowest_point(upper, rotation)  # is put over the face below
         place = np.append(rng.uniform(-0.04, 0.04, 2), 0.04 - 3e-4) - (corner if lean > 0.1 else [0.0, 0.0, corner[2]])
         for sign in (-1.0, 1.0):
             nudge = wp.quat_from_axis_angle(wp.normalize(wp.vec3(*rng.normal(size=3))), sign * 2e-6)
@@ -100,7 +117,7 @@ def test_forces_follow_small_changes_of_the_pose(rng, upper):
         assert np.abs(one - two)[3:].max() < 0.02 * one[2] * 0.1, i
 
 
-@pytest.mark.parametrize("upper", ["box", "hull"])
+@pytest.mark.parametrize("upper", UPPER)
 def test_a_box_that_lies_flat_is_carried_where_the_faces_overlap(upper):
     """Half over the edge: the four contacts are the corners of the overlap, at the depth of the faces."""
     model, pipeline = pairs_of(upper, 1, margin=0.002)
@@ -111,6 +128,19 @@ def test_a_box_that_lies_flat_is_carried_where_the_faces_overlap(upper):
     np.testing.assert_allclose(found[np.lexsort(found[:, :2].round(4).T)], expected, atol=2e-6)
     phi = (rows["normal"] * (rows["point1"] + [0.1, 0.03, 0.0935] - rows["point0"])).sum(axis=1) - 0.004
     np.testing.assert_allclose(phi, -5e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("upper", ["capsule", "capsule on hull"])
+def test_a_capsule_that_lies_flat_has_two_contacts_where_its_axis_is_over_the_face(upper):
+    """Half over the edge: at one end of the axis, and over the edge."""
+    model, pipeline = pairs_of(upper, 1)
+    turn = wp.quat_from_axis_angle(wp.vec3(0.0, 1.0, 0.0), 0.5 * np.pi)
+    rows, _ = collide(model, pipeline, [[0, 0, 0, 0, 0, 0, 1], [0.1, 0.03, 0.0695, *turn]])
+    box, axis = ("point1", "point0") if rows["shape0"][0] == 1 else ("point0", "point1")
+    order = np.argsort(rows[box][:, 0])
+    np.testing.assert_allclose(rows[box][order], [[0.02, 0.03, 0.04], [0.12, 0.03, 0.04]], atol=3e-6)
+    np.testing.assert_allclose(rows[axis][order], [[0.0, 0.0, -0.08], [0.0, 0.0, 0.02]], atol=3e-6)
+    np.testing.assert_allclose(np.abs(rows["normal"]), [[0.0, 0.0, 1.0]] * 2, atol=1e-6)
 
 
 def test_a_small_buffer_keeps_the_deepest_contacts_of_each_world(rng):

@@ -1,7 +1,7 @@
 """Models with many kinds of pairs on the CPU: our broad phase finds what Newton's pipeline finds.
 
-Boxes with boxes and hulls, and hulls with the ground, have contacts of our own: of these only the pairs are compared
-here, and the contacts in `test_boxes.py`, `test_ground.py` and `test_pairs.py`.
+Capsules, boxes and hulls with boxes and hulls, spheres with hulls, and hulls with the ground, have contacts of our own:
+of these only the pairs are compared here, and the contacts in `test_boxes.py`, `test_ground.py` and `test_pairs.py`.
 """
 
 import newton
@@ -20,6 +20,8 @@ ROUND = ("sphere", "capsule")
 SIMPLE = ("sphere", "capsule", "box", "cylinder")
 ALL = (*SIMPLE, "ellipsoid", "cone", "convex")
 BOX, HULL, PLANE = (int(kind) for kind in (newton.GeoType.BOX, newton.GeoType.CONVEX_MESH, newton.GeoType.PLANE))
+SPHERE, OWN = int(newton.GeoType.SPHERE), [BOX, HULL, int(newton.GeoType.CAPSULE)]
+"""Kinds of shapes that have contacts of our own with boxes and hulls; a sphere only with hulls."""
 PROVED = [HULL, *map(int, (newton.GeoType.SPHERE, newton.GeoType.CAPSULE, newton.GeoType.CYLINDER))]
 """Kinds of shapes that `hulls_apart` proves to be apart from a hull."""
 CAPACITY = 8000
@@ -113,9 +115,9 @@ class Column:
 def is_own(model, pairs):
     """Pairs whose contacts are not Newton's."""
     kinds = np.sort(model.shape_type.numpy()[pairs].reshape(-1, 2), axis=1)
-    return ((kinds[:, 0] == BOX) & np.isin(kinds[:, 1], (BOX, HULL))) | (
-        (kinds[:, 0] == PLANE) & (kinds[:, 1] == HULL) & is_ground_pair(model, pairs)
-    )
+    own = np.isin(kinds[:, 0], OWN) & np.isin(kinds[:, 1], (BOX, HULL))
+    own |= (kinds[:, 0] == SPHERE) & (kinds[:, 1] == HULL)
+    return own | ((kinds[:, 0] == PLANE) & (kinds[:, 1] == HULL) & is_ground_pair(model, pairs))
 
 
 def without_own(model, rows):
@@ -302,7 +304,7 @@ def test_a_lost_world_does_not_disturb_the_others(rng):
 @pytest.mark.parametrize("kinds", [ROUND, SIMPLE], ids=["round", "simple"])
 def test_overflow_leaves_the_same_contacts(rng, kinds):
     """A buffer that is too small keeps the same contacts of each world and reports the same losses."""
-    fixtures = ("sphere",) if kinds is ROUND else ("box",)
+    fixtures = ("sphere",) if kinds is ROUND else ("cylinder",)
     model = scene(rng, [kind for kind in kinds if kind != "box"], fixtures=fixtures)
     places = [(0.2, 0.0), (0.3, 0.0), (0.4, 9.0), (0.2, 0.0)]  # one pass that fits, between others
     check_overflow(model, rng, places, lambda p: p.path.name == "listed", lambda *b: assert_same_contacts(model, *b))

@@ -61,7 +61,7 @@ TOLERANCES = {
     # GJK between vertices, edges and faces is exact. Penetrating: MPR follows the ray between the centres instead of
     # the least overlap, so a few poses are reported too deep, with another normal. Never too shallow.
     "flat": Tolerance(5e-6, 6e-3, 2e-5, 5e-6, 0.1, 2e-5),
-    # Boxes and hulls in closed form: the least overlap, to rounding; a face of the box is preferred by 2e-6 m.
+    # Contacts of our own: the least overlap, to rounding; a face of the box is preferred by 2e-6 m.
     "boxes": Tolerance(5e-6, 5e-6, 5e-6, 2e-6, 0.1, 2e-5),
     # GJK and MPR stop within 1e-5 m on curved surfaces; the manifold replaces a rim by a polygon, whose points leave
     # the surface sideways by millimetres although phi0 stays right.
@@ -80,10 +80,12 @@ CONVEX = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "cone", "convex")
 ANALYTIC = {
     *(("infinite plane", k) for k in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "convex")),
     *(("finite plane", k) for k in ("sphere", "capsule", "ellipsoid", "cylinder", "box")),
-    *(("sphere", k) for k in ("sphere", "capsule", "cylinder", "box")),
+    *(("sphere", k) for k in ("sphere", "capsule", "cylinder", "box", "convex")),
     ("capsule", "capsule"),
     ("mesh", "sphere"),
 }
+OWN = {("box", "box"), ("box", "convex"), ("capsule", "box"), ("capsule", "convex"), ("convex", "convex")}
+"""Pairings with contacts of our own."""
 CONVEX_PAIRS = [
     *itertools.product(("infinite plane", "finite plane"), CONVEX),
     *itertools.combinations_with_replacement(CONVEX, 2),
@@ -104,7 +106,7 @@ def tolerance(pair: tuple[str, str]) -> Tolerance:
     """The row of `TOLERANCES` that holds for a pairing."""
     if pair in ANALYTIC:
         return TOLERANCES["analytic"]
-    if pair in (("box", "box"), ("box", "convex")):
+    if pair in OWN:
         return TOLERANCES["boxes"]
     if pair in (("mesh", "mesh"), ("heightfield", "mesh")):
         return TOLERANCES["sampled"]

@@ -1,0 +1,249 @@
+# mypy: disable-error-code="valid-type"
+"""Contacts of two cores whose direction is known: the corners of what the parts that face each other share.
+
+Seen along the normal, the face of each core that looks most at the other one is a polygon; of a capsule's axis it is a
+line, of a sphere's centre a point. The first one is cut down to the outline of the second one, and each corner has its
+own distance from face to face. So a capsule that lies on a face has two contacts, where the part of its axis over the
+face ends, and all of them follow the pose continuously (`box_box` says why that matters). If none of the corners is as
+near as the cores are, which can be where corners are nearest to each other, the nearest points are a contact too.
+"""
+
+import warp as wp
+
+from .box_box import NEAREST, largest_axis, merge_corners, spread_corners
+from .cpu_broad_phase import Shapes
+from .ground import BOX, CAPSULE, CONVEX_MESH
+from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
+from .nearest_points import CorePair, single
+
+OUTLINE = wp.constant(2 * int(FACE_CORNERS) + 4)
+"""Room for the corners of a face that is cut by another one."""
+ASIDE = wp.constant(1.0e-6)
+"""How far beside a face a capsule's axis may be to count as over it: along an edge it is either by rounding [m]."""
+
+
+@wp.struct
+class Outline:
+    """The part of a core that looks along a direction, in the frame of its shape."""
+
+    count: int  # of corners
+    normal: wp.vec3f  # of the face, outwards
+
+
+@wp.struct
+class Seen:
+    """How the frame of the first shape is looked at: along the normal, from the nearest point."""
+
+    center: wp.vec3f
+    right: wp.vec3f
+    up: wp.vec3f
+    normal: wp.vec3f  # from the first to the second shape
+    slope: wp.vec2f  # of the face of the second shape, along both sides
+    height: float  # of that face at the centre [m]
+
+
+@wp.func
+def best_face(h: wp.ref[Hulls], hull: int, along: wp.vec3f) -> int:
+    """The face of a hull that looks most along a direction, in the frame of the hull."""
+    t = Planes()
+    t.normal = h.normal
+    t.offset = h.offset
+    flat_planes(t)
+    found = h.face_start[hull]
+    best = float(-3.0e38)
+    f = h.face_start[hull]
+    while f < h.face_start[hull + 1]:
+        looks = wp.dot(t.normal[f], along)
+        if looks > best:
+            best = looks
+            found = f
+        f += 1
+    return found
+
+
+@wp.func
+def outline(
+    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: wp.array[wp.vec3f]
+) -> Outline:
+    """The part of a core that looks most along a direction: its corners in their order around."""
+    part = Outline()
+    kind = s.kind[shape]
+    size = s.size[shape]
+    if kind == CONVEX_MESH:
+        face = best_face(h, hull, along)
+        start = h.loop_start[face]
+        part.count = h.loop_start[face + 1] - start
+        part.normal = h.normal[face]
+        k = int(0)
+        while k < part.count:
+            corners[k] = h.loop[start + k]
+            k += 1
+    elif kind == BOX:
+        i = largest_axis(along)
+        i1 = (i + 1) % 3
+        i2 = (i + 2) % 3
+        side = wp.where(along[i] > 0.0, 1.0, -1.0)
+        part.normal[i] = side
+        part.count = 4
+        m = int(0)
+        while m < 4:
+            corner = wp.vec3f()
+            corner[i] = side * size[i]
+            corner[i1] = wp.where(m == 0 or m == 3, size[i1], -size[i1])
+            corner[i2] = side * wp.where(m < 2, size[i2], -size[i2])
+            corners[m] = corner
+            m += 1
+    elif kind == CAPSULE:
+        part.count = 2
+        corners[0] = wp.vec3f(0.0, 0.0, size[1])
+        corners[1] = wp.vec3f(0.0, 0.0, -size[1])
+    return part
+
+
+@wp.func
+def look(pair: wp.ref[CorePair]) -> Seen:
+    """Two directions across the normal, right-handed with it."""
+    view = Seen()
+    view.center = single(pair.point)
+    view.normal = single(pair.normal)
+    other = wp.vec3f()
+    i = largest_axis(view.normal)
+    other[(i + 1) % 3] = 1.0
+    view.right = wp.normalize(wp.cross(other, view.normal))
+    view.up = wp.cross(view.normal, view.right)
+    return view
+
+
+@wp.func
+def see(view: wp.ref[Seen], point: wp.vec3f) -> wp.vec3f:
+    """A point in the frame of the first shape as it is seen: two coordinates across the normal, one along it [m]."""
+    arm = point - view.center
+    return wp.vec3f(wp.dot(view.right, arm), wp.dot(view.up, arm), wp.dot(view.normal, arm))
+
+
+@wp.func
+def cut(
+    source: wp.array[wp.vec3f], count: int, start: wp.vec3f, end: wp.vec3f, aside: float, target: wp.array[wp.vec3f]
+) -> int:
+    """The part of a polygon to the right of a line, or up to ``aside`` to its left [m]; returns its corners."""
+    left = wp.vec2f(start[1] - end[1], end[0] - start[0])
+    length = wp.length(left)
+    if length > 0.0:
+        left = left / length
+    kept = int(0)
+    last = source[count - 1]
+    last_over = left[0] * (last[0] - start[0]) + left[1] * (last[1] - start[1]) - aside
+    i = int(0)
+    while i < count and kept < OUTLINE - 2:  # of a face seen from the side, rounding may make more corners
+        at = source[i]
+        over = left[0] * (at[0] - start[0]) + left[1] * (at[1] - start[1]) - aside
+        if (over > 0.0) != (last_over > 0.0):
+            target[kept] = last + (last_over / (last_over - over)) * (at - last)
+            kept += 1
+        if over <= 0.0:
+            target[kept] = at
+            kept += 1
+        last = at
+        last_over = over
+        i += 1
+    return kept
+
+
+@wp.func
+def cut_by_face(
+    pair: wp.ref[CorePair],
+    view: wp.ref[Seen],
+    face: wp.array[wp.vec3f],
+    sides: int,
+    aside: float,
+    corners: wp.array[wp.vec3f],
+    count: int,
+    scratch: wp.array[wp.vec3f],
+) -> int:
+    """Cut what is seen of the first core down to a face of the second one, given in the frame of its shape."""
+    turn = wp.matrix_from_rows(single(pair.turn[0]), single(pair.turn[1]), single(pair.turn[2]))
+    place = single(pair.place)
+    start = see(view, turn * face[sides - 1] + place)
+    kept = int(count)
+    k = int(0)
+    while k < sides and kept > 0:
+        end = see(view, turn * face[k] + place)
+        if k % 2 == 0:
+            kept = cut(corners, kept, start, end, aside, scratch)
+        else:
+            kept = cut(scratch, kept, start, end, aside, corners)
+        start = end
+        k += 1
+    if sides % 2 == 1:
+        m = int(0)
+        while m < kept:
+            corners[m] = scratch[m]
+            m += 1
+    return kept
+
+
+@wp.func
+def height_of_face(view: wp.ref[Seen], corner: wp.vec3f) -> float:
+    """Of the second core's face over a seen point, along the normal [m]."""
+    return view.height + view.slope[0] * corner[0] + view.slope[1] * corner[1]
+
+
+@wp.func
+def core_corners(
+    s: wp.ref[Shapes],
+    h: wp.ref[Hulls],
+    pair: wp.ref[CorePair],
+    hulls: wp.vec2i,
+    view: wp.ref[Seen],
+    corners: wp.array[wp.vec3f],
+) -> int:
+    """Corners of what two cores share: two coordinates across the normal and the distance; returns their number.
+
+    ``hulls`` are the numbers in the tables, ``corners`` can hold `OUTLINE`.
+    """
+    scratch = wp.zeros(shape=(OUTLINE,), dtype=wp.vec3f)
+    face = wp.zeros(shape=(FACE_CORNERS,), dtype=wp.vec3f)
+    first = outline(s, h, pair.shape0, hulls[0], view.normal, corners)
+    count = int(first.count)
+    if count == 0:
+        return 0
+    turn = wp.matrix_from_rows(single(pair.turn[0]), single(pair.turn[1]), single(pair.turn[2]))
+    second = outline(s, h, pair.shape1, hulls[1], -(wp.transpose(turn) * view.normal), face)
+    k = int(0)
+    while k < count:
+        corners[k] = see(view, corners[k])
+        k += 1
+    aside = wp.where(count == 2, ASIDE, 0.0)
+    count = cut_by_face(pair, view, face, second.count, aside, corners, count, scratch)
+    out = turn * second.normal
+    level = see(view, turn * face[0] + single(pair.place))
+    steep = wp.min(wp.dot(out, view.normal), -1.0e-6)
+    view.slope = wp.vec2f(-wp.dot(out, view.right) / steep, -wp.dot(out, view.up) / steep)
+    view.height = level[2] - view.slope[0] * level[0] - view.slope[1] * level[1]
+    i = int(0)
+    while i < count:
+        at = corners[i]
+        corners[i] = wp.vec3f(at[0], at[1], wp.max(height_of_face(view, at) - at[2], wp.float32(pair.distance)))
+        i += 1
+    return count
+
+
+@wp.func
+def add_nearest(distance: float, corners: wp.array[wp.vec3f], count: int) -> int:
+    """Let the nearest points, which are seen at the centre, be a corner too if the others are further apart."""
+    nearest = float(3.0e38)
+    k = int(0)
+    while k < count:
+        nearest = wp.min(nearest, corners[k][2])
+        k += 1
+    if nearest <= distance + NEAREST:
+        return count
+    corners[count] = wp.vec3f(0.0, 0.0, distance)
+    return count + 1
+
+
+@wp.func
+def choose_corners(distance: float, reach: float, near: float, corners: wp.array[wp.vec3f], count: int) -> int:
+    """The contacts among the corners, in the first places; corners closer to each other than ``near`` are one [m]."""
+    kept = merge_corners(corners, add_nearest(distance, corners, count), near, reach)
+    return spread_corners(corners, kept, reach)
