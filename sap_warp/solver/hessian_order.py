@@ -17,7 +17,7 @@ from .layout import Layout
 
 @functools.cache
 def make_order_trees(types: Types):
-    """``order_trees(layout, out, world)``: change out.place, the identity, of a world; one lane, rows sorted by body."""
+    """``order_trees(layout, out, world)``: change out.place, the identity, of a world; one lane; rows by body."""
     Contacts = make_contact_data(types)
 
     @wp.func
