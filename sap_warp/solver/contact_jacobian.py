@@ -38,7 +38,7 @@ from .contact_stage import make_contact_stage
 from .contact_weight import DELASSUS, make_mobility
 from .joint_terms import make_distance_rows, make_joint_terms
 from .layout import Layout, LayoutSizes
-from .links import Links
+from .links import JointFrames, Links, joint_parameters
 from .motors import Motors
 from .terms.contact import contact_law
 from .terms.dof import make_dof_terms
@@ -429,7 +429,7 @@ class SapContactJacobian:
         bins = self._bins.struct
         stage.layout, stage.mobility, stage.law = self.layout, self._mobility, self._law
         stage.motion, stage.rows, stage.terms = self.free_motion.data, self.data, self.terms
-        stage.joints, stage.q, stage.scratch = self._parameters, q, self._scratch
+        stage.joints, stage.q, stage.scratch = joint_parameters(self._parameters, JointFrames), q, self._scratch
         stage.found, stage.slot, stage.slots, stage.newcomer = bins.found, bins.slot, bins.capacity, bins.newcomer
         stage.ordered = int(self.model.device.is_cpu)  # where one thread does the binning
         stage.contact_count, stage.truncated = self.contact_count, self.truncated_count

@@ -8,7 +8,7 @@ from ..kernels.types import Types
 from .contact_data import make_contact_data
 from .contact_weight import make_mobility
 from .layout import Layout
-from .links import JointParameters
+from .links import JointFrames
 from .motion_data import make_motion_data
 from .terms.contact import ContactLaw
 from .terms.dof import make_dof_terms
@@ -26,7 +26,7 @@ def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types
         mobility: wp.array(dtype=Mobility)
         law: ContactLaw
         motion: Motion
-        joints: JointParameters
+        joints: JointFrames
         q: wp.array(dtype=wp.float64)
         found: wp.array(dtype=wp.int32)  # contacts that binning found, by world
         slot: wp.array(dtype=wp.int32)  # which of them were kept, ``slots`` for each world

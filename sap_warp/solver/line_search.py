@@ -31,6 +31,9 @@ LOOSE_ROOT = wp.constant(LINE_SEARCHES.index("loose_root"))
 
 MONOTONE_ABS_SLACK = 1e-14
 MONOTONE_REL_SLACK = 1e-12
+SINGLE_REL_SLACK = 2.0**-20
+"""The same where the terms are in fp32: eight roundings. Less would ask costs for what they cannot tell, and steps are
+halved until chance lets one pass."""
 MONOTONE_MIN_STEP = 1e-8
 EXACT_MAX_STEP = 1.5
 EXACT_TOLERANCE = 1e-8
@@ -62,6 +65,7 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
     """Device functions; the precisions are those of `make_problem`, and ``cost`` that of costs, slopes and steps."""
     scalar, vec3 = cost.scalar, cost.vec3
     term_scalar = types.scalar
+    rel_slack = SINGLE_REL_SLACK if types.scalar is wp.float32 else MONOTONE_REL_SLACK
     to_cost = make_spatial(cost).to_vec3
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
@@ -173,11 +177,7 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
         step = Step()
         step.alpha = scalar(-1.0)
         alpha = scalar(1.0)
-        bound = (
-            line.cost
-            + scalar(wp.static(MONOTONE_ABS_SLACK))
-            + scalar(wp.static(MONOTONE_REL_SLACK)) * wp.abs(line.cost)
-        )
+        bound = line.cost + scalar(wp.static(MONOTONE_ABS_SLACK)) + scalar(wp.static(rel_slack)) * wp.abs(line.cost)
         if is_warp():
             return decay_in_groups(p, s, line, bound)
         while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):

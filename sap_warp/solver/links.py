@@ -34,18 +34,22 @@ CARRIED = wp.constant(64)
 """A floating body below one with dofs: it goes straight in the world, not in the frame that its joint starts from."""
 
 
+_FRAMES = dict.fromkeys(("joint_type", "joint_q_start", "joint_qd_start"), wp.int32)
+_FRAMES |= dict.fromkeys(("joint_X_p", "joint_X_c"), wp.transformf)
+JointFrames = array_struct("JointFrames", _FRAMES)
+"""Those of Newton's joint arrays that `contact_stage` needs."""
 JointParameters = array_struct(
     "JointParameters",
-    dict.fromkeys(("joint_type", "joint_parent", "joint_child", "joint_q_start", "joint_qd_start"), wp.int32)
-    | {"joint_dof_dim": wp.array2d(dtype=wp.int32), "joint_X_p": wp.transformf, "joint_X_c": wp.transformf}
+    _FRAMES
+    | {"joint_parent": wp.int32, "joint_child": wp.int32, "joint_dof_dim": wp.array2d(dtype=wp.int32)}
     | {"joint_axis": wp.vec3f, "body_com": wp.vec3f, "body_mass": wp.float32, "body_inertia": wp.mat33f},
 )
 """Newton's joint and body arrays, by reference and by their own names."""
 
 
-def joint_parameters(model: newton.Model) -> Any:
-    """Collect the arrays of ``model``; nothing is copied."""
-    parameters: Any = JointParameters()
+def joint_parameters(model: Any, struct: Any = JointParameters) -> Any:
+    """Collect the arrays of ``model``, Newton's or another struct, in ``struct``; nothing is copied."""
+    parameters: Any = struct()
     for name in parameters._cls.vars:
         setattr(parameters, name, getattr(model, name))
     return parameters
