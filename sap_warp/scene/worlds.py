@@ -10,6 +10,7 @@ import numpy as np
 import warp as wp
 
 from ..collision.newton_compat import finalize_without_pairs
+from ..kernels.capture import capturing
 from ..model import register_tau
 from .bounds import LENGTH
 from .build import SceneBuild
@@ -41,6 +42,7 @@ def check_extent(spacing: tuple[float, float, float], num_worlds: int) -> None:
         raise Complaint(f"{num_worlds} worlds would cover {longest:g} m; {LENGTH.name} is {LENGTH.range}")
 
 
+@capturing()  # what it copies and clears is not for a graph that another thread captures
 def finalize(build: SceneBuild, builder: newton.ModelBuilder, device: Any) -> newton.Model:
     """The model of all worlds, with a list of the pairs of shapes that may collide unless there are too many."""
     pairs = count_pairs(build.builder)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.capture import capturing
 from ..scene import SapSceneError
 from .conditions import Condition, parse_condition
 from .definition import Definition
@@ -97,12 +98,17 @@ def run_batch(job: Job, overrides: dict[str, Any], points: Sequence[Point], beat
     definition = job.definition
     until, success = conditions(definition)
     beat()
-    with make_simulation(job, overrides, len(points), [point.seed for point in points]) as sim:
+    # What Newton copies and clears while a model is built would be recorded into a graph that another worker captures,
+    # and done by each of its replays.
+    with capturing():
+        simulation = make_simulation(job, overrides, len(points), [point.seed for point in points])
+    with simulation as sim:
         for i, path in enumerate(definition.paths):
             target = find_target(path)
             if isinstance(target, WorldTarget):
                 target.write(sim, np.array([float(point.values[i]) for point in points]))
-        record = sim.record(wanted_signals(definition), every=definition.every)
+        with capturing():
+            record = sim.record(wanted_signals(definition), every=definition.every)
         kept = expand(sim, definition.record)
         aliases = {name: expand(sim, [name])[0] for name in condition_signals(definition)}
         left = sample_count(definition, sim.dt)

@@ -56,7 +56,7 @@ def test_lines_go_on_where_there_is_no_terminal(lines, monkeypatch):
     second = threading.Event()
     monkeypatch.setattr(size, "INTERVAL", 0.01)
     monkeypatch.setattr(size, "say", lambda line: (lines.append(line), "passed" in line and second.set()))
-    with size._long_work("working", 60.0):
+    with size.long_work("working", 60.0):
         assert second.wait(30.0)
     assert lines[0] == "working" and lines[1] == "working; 0 s have passed"
 
@@ -66,14 +66,14 @@ def test_bar_on_a_terminal(lines, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    with size._long_work("working", 60.0):
+    with size.long_work("working", 60.0):
         pass
     assert "working" in terminal.getvalue() and lines == []
 
 
 def test_interrupt_ends_long_work(lines):
     """Ctrl-C goes through, and no thread is left behind."""
-    with pytest.raises(KeyboardInterrupt), size._long_work("working", 60.0):
+    with pytest.raises(KeyboardInterrupt), size.long_work("working", 60.0):
         raise KeyboardInterrupt
     assert "sap-warp-progress" not in [thread.name for thread in threading.enumerate()]
 

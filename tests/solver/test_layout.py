@@ -14,6 +14,7 @@ from tests.support.costs import count_calls, peak_bytes
 from tests.support.oracle import random_model
 
 UNIT = wp.mat33(np.eye(3))
+NO_TABLES = ("rows", "has_chains", "coord_runs", "dof_runs")
 ORDER_WORLD = layout_module._order_world
 FLOATING = (newton.JointType.FREE, newton.JointType.DISTANCE)
 SCALAR = (newton.JointType.REVOLUTE, newton.JointType.PRISMATIC, newton.JointType.D6)
@@ -113,7 +114,7 @@ class Case:
     def __init__(self, model):
         self.model = model
         layout, self.sizes = build_layout(model)
-        tables = {name: getattr(layout, name).numpy() for name in Layout.vars if name not in ("rows", "has_chains")}
+        tables = {name: getattr(layout, name).numpy() for name in Layout.vars if name not in NO_TABLES}
         rows = {f"dof_{name}": getattr(layout.rows, name).numpy() for name in RowPattern.vars}
         self.t = SimpleNamespace(**tables, **rows)
         self.joint_type = model.joint_type.numpy()
