@@ -39,7 +39,7 @@ BELOW = {
     "learning": {"envs"},
     "robots": {"scene"},
     "rollouts": {"simulation", "scene_files", "cluster"},
-    "sweeps": {"cluster", "scene", "scene_files", "scenes", "signals", "simulation", "solver"},
+    "sweeps": {"cluster", "kernels", "scene", "scene_files", "scenes", "signals", "simulation", "solver"},
     "simulation": {
         "pictures",
         "signals",
