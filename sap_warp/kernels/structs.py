@@ -121,7 +121,8 @@ class StructArgument:
     def __init__(self, struct: Any, device: Any):
         """Copy ``struct`` (its array descriptors, not the arrays) to ``device``."""
         self.struct = struct
-        self.array = wp.array([struct], dtype=struct._cls, device=device)
+        # without a copy on the CPU: one that a capture records would be repeated from memory that is gone
+        self.array = wp.array([struct], dtype=struct._cls, device=device, copy=not device.is_cpu)
         self.best = self.array if device.is_cpu else struct
         """For kernels that have the variant of `struct_parameter` for this device."""
 
@@ -152,5 +153,5 @@ class StructCache:
                     *path, field = name.split(".")
                     setattr(functools.reduce(getattr, path, struct), field, array)
                     weakref.finalize(array, self._made.pop, key, None)
-            self._made[key] = wp.array([struct], dtype=struct._cls, device=self._device)
+            self._made[key] = StructArgument(struct, self._device).array
         return self._made[key]
