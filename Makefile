@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two processes; a file stays in one of them, so that each kernel is compiled once.
-PYTEST_ARGS ?= -q -rs -n 2 --dist loadfile
+PYTEST_ARGS ?= -q -rsfE --disable-warnings -n 2 --dist loadfile
 RUN_ARGS ?=
 BENCH_ARGS ?=
 
