@@ -10,6 +10,7 @@ from typing import Any
 import warp as wp
 
 from ..kernels.capture import capturing
+from ..kernels.replay import capture_calls
 from .run import Run
 from .shards import Shard
 from .simulation import Simulation
@@ -61,9 +62,9 @@ def record_stages(shard: Shard, dt: float) -> tuple[Any, list[tuple[str, Any]], 
     graphs: list[tuple[str, Any]] = []
 
     def record(launch: Callable[[], Any]) -> Any:
-        with wp.ScopedCapture(shard.model.device) as capture:
-            result = launch()
-        return capture.graph, result
+        results: list[Any] = []
+        graph = capture_calls(shard.model.device, lambda: results.append(launch()))
+        return graph, results[0]
 
     def recording(name: str, launch: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **options: Any) -> Any:

@@ -17,14 +17,15 @@ import warp as wp
 
 from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
+from ..kernels.replay import capture_calls
 
 if TYPE_CHECKING:
     from .shards import Shard
 
-BUNDLE_STEPS = 16
+BUNDLES = (16, 4)
 """Steps between the first and the last that one graph holds, beside the graph for one of them ..."""
 BUNDLE_WORLDS = 16
-"""... if there are at most so many worlds, and on CUDA always. Starting a graph takes about a microsecond, a tenth of a
+"""... if there are at most so many worlds, and on CUDA always. Starting a graph takes about a microsecond, as long as a
 step of a small world, and on CUDA the host is to be free meanwhile."""
 PASS_STEPS, PASS_WORLD_STEPS = 64, 1 << 16
 """A pass, between two moments at which all worlds are at the same step, is the larger of so many steps and steps times
@@ -42,8 +43,8 @@ class _Group(NamedTuple):
 class _Graphs(NamedTuple):
     begin: Any
     first: Any
-    further: Any
-    bundle: Any
+    further: list[tuple[int, Any]]
+    """With the number of steps that each takes, the longest first."""
 
 
 class Run:
@@ -82,9 +83,10 @@ class Run:
         with self._shard.pipeline.newton_pipeline.own_code():
             for group in self.groups:
                 begin = self._record(partial(self.begin, group))
-                first, further = (self._record(partial(self.take, group, is_first)) for is_first in (True, False))
-                bundle = self._record(partial(self._take_bundle, group)) if few else None
-                self._graphs.append(_Graphs(begin, first, further, bundle))
+                first = self._record(partial(self.take, group, True))
+                bundles = (*(BUNDLES if few else ()), 1)
+                further = [(steps, self._record(partial(self._take_bundle, group, steps))) for steps in bundles]
+                self._graphs.append(_Graphs(begin, first, further))
             self._last = self._record(self.finish)
             self._single = self._record(partial(self.launch, 1))
 
@@ -105,13 +107,10 @@ class Run:
             further = steps - 2
             if further >= 0:
                 launch(graphs.first)
-            if graphs.bundle is not None:
-                while further >= BUNDLE_STEPS and not self.stopped:
-                    launch(graphs.bundle)
-                    further -= BUNDLE_STEPS
-            while further > 0 and not self.stopped:
-                launch(graphs.further)
-                further -= 1
+            for taken, graph in graphs.further:
+                while further >= taken and not self.stopped:
+                    launch(graph)
+                    further -= taken
         if not self.stopped:
             launch(self._last)
 
@@ -176,8 +175,8 @@ class Run:
             steps.proceed(shard.state, worlds)
             shard.count(contacts, worlds)
 
-    def _take_bundle(self, group: _Group) -> None:
-        for _ in range(BUNDLE_STEPS):
+    def _take_bundle(self, group: _Group, steps: int) -> None:
+        for _ in range(steps):
             self.take(group, False)
 
     def finish(self) -> None:
@@ -194,9 +193,7 @@ class Run:
         shard.solver.remember(shard.contacts, shard.dt)
 
     def _record(self, launch: Callable[[], Any]) -> Any:
-        with wp.ScopedCapture(self._shard.model.device) as capture:
-            launch()
-        return capture.graph
+        return capture_calls(self._shard.model.device, launch)
 
 
 def split_detection(shard: Shard) -> Any:

@@ -82,10 +82,9 @@ def test_threads_do_not_share_code_that_uses_tiles(ground):
     """Warp keeps the memory of tiles on the CPU behind one pointer in the code: each thread needs its own copy."""
     with Simulation(pile(2, ground), dt=0.005, threads=2, max_rigid_contact=96) as sim:
         sim.prepare()
-        codes = [
-            {code for graphs in [*shard.run._graphs, [shard.run._last]] for g in graphs if g for code in g.module_execs}
-            for shard in sim.shards
-        ]
+        runs = [shard.run for shard in sim.shards]
+        graphs = [[run._last, *(graph for group in run._graphs for _, graph in group.further)] for run in runs]
+        codes = [{code for graph in captured for code in graph.module_execs} for captured in graphs]
     uses_tiles = [{c for c in found if tile_calls(c)} for found in codes]
     assert all(uses_tiles), "nothing to look at: Newton has changed"
     assert not uses_tiles[0] & uses_tiles[1]

@@ -14,7 +14,7 @@ from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolveStatus
 from sap_warp.scene_files import UnknownSceneError
 from sap_warp.scenes import build_scene
 from sap_warp.simulation.profile import STAGES, profile_stages
-from sap_warp.simulation.run import BUNDLE_STEPS, Run
+from sap_warp.simulation.run import BUNDLES, Run
 from sap_warp.simulation.split import WorldShare
 from tests.support.simulations import STATE_ARRAYS, WORLDS, make_sim, new_builder
 
@@ -75,10 +75,10 @@ def test_replayed_steps_equal_launched_ones_bit_by_bit(reference, chunks):
 def test_one_world_alone_replays_bundles_and_single_steps():
     """The number of steps of each graph is that of the steps it stands for."""
     sim, launched = make_sim(worlds=1), make_sim(worlds=1)
-    sim.step(2 * BUNDLE_STEPS + 7)
+    sim.step(2 * BUNDLES[0] + 7)
     launched.shards[0].dt = launched.dt
-    Run(launched.shards[0], launched.dt).launch(2 * BUNDLE_STEPS + 7)
-    assert sim.solver.frame_id == sim.step_count == launched.solver.frame_id == 2 * BUNDLE_STEPS + 7
+    Run(launched.shards[0], launched.dt).launch(2 * BUNDLES[0] + 7)
+    assert sim.solver.frame_id == sim.step_count == launched.solver.frame_id == 2 * BUNDLES[0] + 7
     np.testing.assert_array_equal(sim.joint_q.flat(), launched.joint_q.flat())
 
 

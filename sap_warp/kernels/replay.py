@@ -1,0 +1,112 @@
+"""Graphs of the CPU that call their kernels one after the other, without looking each of them up again.
+
+When Warp replays a graph of the CPU, it finds every kernel by its name and puts its arguments together anew: about
+2,000 instructions for each launch, more than half of a step of a small robot. Here, launches that follow one another
+become one launch of `call_each`, with a table of their functions, bounds and arguments. What else a graph does (copies,
+fills) stays in its place between two such launches. The calls are the same, in the same order.
+
+This leans on how Warp launches on the CPU: a kernel is a C function of bounds and arguments, which
+``wp_cpu_launch_kernel`` of its runtime calls, or records while a graph is captured. A Warp that does it in another way
+captures as usual.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import warp as wp
+from warp._src import context
+
+TABLE_CALLS = 256
+"""Calls that one table holds."""
+
+
+# the number of calls, then function, bounds and arguments of each
+@wp.func_native("""
+#ifndef __CUDA_ARCH__
+    const wp::uint64* call = calls.data + 1;
+    for (wp::uint64 i = 0; i < calls.data[0]; ++i, call += 3)
+        reinterpret_cast<void (*)(void*, void*)>(call[0])(
+            reinterpret_cast<void*>(call[1]), reinterpret_cast<void*>(call[2])
+        );
+#endif
+""")
+def call_all(calls: wp.array[wp.uint64]):
+    """Call every kernel of a table."""
+    ...
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def call_each(calls: wp.array[wp.uint64]) -> None:
+    """One thread makes all calls of a table."""
+    call_all(calls)
+
+
+def capture_calls(device: Any, launch: Callable[[], Any]) -> Any:
+    """Capture what ``launch()`` launches; returns the graph."""
+    with wp.ScopedCapture(device) as capture, _tables(wp.get_device(device)) as kept:
+        launch()
+    capture.graph.calls = kept  # the graph reads them as long as it lives
+    return capture.graph
+
+
+class _Table:
+    """Calls that follow one another in a graph which is being captured."""
+
+    def __init__(self) -> None:
+        """Record the launch that makes the calls."""
+        self.values = np.zeros(1 + 3 * TABLE_CALLS, dtype=np.uint64)
+        self.array = wp.array(self.values, dtype=wp.uint64, device="cpu", copy=False)
+        self.kept: list[Any] = []
+        wp.launch(call_each, dim=1, inputs=[self.array], device="cpu", block_dim=1, record_tape=False)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.kept) == TABLE_CALLS
+
+    def add(self, function: Any, bounds: Any, arguments: Any) -> None:
+        """Both are copied, as Warp does: a launch that is kept may change them for its next use."""
+        at = 1 + 3 * len(self.kept)
+        bounds, arguments = (type(value).from_buffer_copy(value) for value in (bounds, arguments))
+        self.values[at : at + 3] = function.value, ctypes.addressof(bounds), ctypes.addressof(arguments)
+        self.kept.append((bounds, arguments))
+        self.values[0] = len(self.kept)
+
+
+@contextmanager
+def _tables(device: Any) -> Iterator[list[_Table]]:
+    """While it lasts, launches that are recorded on the CPU go into tables; yields these."""
+    core = context.runtime.core
+    usual = getattr(core, "wp_cpu_launch_kernel", None)
+    if not device.is_cpu or len(getattr(usual, "argtypes", None) or ()) != 5:
+        yield []
+        return
+    state = core.wp_apic_get_recording_state()
+    tables: list[_Table] = []
+    operations = 0  # recorded when the last table had begun
+    is_beginning = False
+    thread = threading.get_ident()
+
+    def record(function: Any, bounds: Any, arguments: Any, adjoint: Any, info: Any) -> None:
+        nonlocal operations, is_beginning
+        is_foreign = threading.get_ident() != thread  # runs at once: a capture is its own thread's
+        if is_beginning or is_foreign or adjoint is not None or arguments is None:
+            usual(function, bounds, arguments, adjoint, info)
+            return
+        if not tables or tables[-1].is_full or core.wp_apic_get_operation_count(state) != operations:
+            is_beginning = True
+            tables.append(_Table())
+            is_beginning = False
+            operations = core.wp_apic_get_operation_count(state)
+        tables[-1].add(function, bounds._obj, arguments._obj)
+
+    core.wp_cpu_launch_kernel = record
+    try:
+        yield tables
+    finally:
+        core.wp_cpu_launch_kernel = usual
