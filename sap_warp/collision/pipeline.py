@@ -13,13 +13,13 @@ import warp as wp
 from ..contacts import SapContacts, newton_contacts_of
 from ..faq import see
 from ..kernels.capture import launches
-from ..kernels.room import BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
+from ..kernels.room import BELT_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
 from ..model import SapModel, check_array, check_bool, check_time_step
 from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
 from .counts import LAST, LAST_DROPPED, PEAK
 from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
-from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, publish_capacity
+from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, has_surface_velocity, publish_capacity
 from .overflow import Overflow, larger_capacity
 from .pairs import (
     UnsupportedPair,
@@ -137,7 +137,7 @@ class SapCollisionPipeline:
         self.path = choose_path(model, pairs, _wanted_of_newton(expert, deterministic, mode, newton_options))
         path = PATHS[self.path.name]
         found_max = larger_capacity(capacity, path.bound(model, pairs))
-        _check_room(capacity, found_max, deterministic, model.device)
+        _check_room(capacity, found_max, deterministic, model)
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
         if found_max > capacity:
@@ -347,12 +347,13 @@ def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: in
         )
 
 
-def _check_room(capacity: int, found_max: int, deterministic: bool, device: Any) -> None:
+def _check_room(capacity: int, found_max: int, deterministic: bool, model: newton.Model) -> None:
     """Refuse a buffer that, with the larger one beside it, does not fit into memory."""
     unit = SORTED_PLACE if deterministic else BUFFER_PLACE
+    unit += BELT_PLACE if has_surface_velocity(model) else 0
     if found_max > capacity:
         unit += CHOICE_PLACE * found_max // capacity
-    check_room("rigid_contact_max", capacity, unit, device)
+    check_room("rigid_contact_max", capacity, unit, model.device)
 
 
 def _check_capacity(value: Any) -> int:

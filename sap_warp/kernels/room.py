@@ -8,12 +8,14 @@ from typing import Any
 
 WORLD_PLACE = 254
 """Bytes of the solver for each contact that a world can hold."""
-BUFFER_PLACE = 96
+BUFFER_PLACE = 84
 """Bytes of each contact that a buffer of the collision pipeline can hold, ..."""
-CHOICE_PLACE = 108
+CHOICE_PLACE = 136
 """... that the larger buffer can hold from which a full one is filled, ..."""
-SORTED_PLACE = 376
+SORTED_PLACE = 364
 """... and that a buffer can hold whose contacts are sorted."""
+BELT_PLACE = 12
+"""What each takes more where surfaces move along themselves."""
 
 USABLE = 0.9
 """Part of the available memory that contacts may take; the rest of a simulation needs some too."""
