@@ -29,7 +29,7 @@ def mujoco_of(robot: Robot, dt: float) -> tuple[Any, Any]:
     """
     values: dict[str, float] = {}
     if robot.kind == "mjcf":
-        model = mujoco.MjModel.from_xml_path(str(robot.path))
+        model = _from_mjcf(robot)
     else:
         model, values = _from_urdf(robot)
     model.opt.timestep = dt
@@ -42,6 +42,18 @@ def mujoco_of(robot: Robot, dt: float) -> tuple[Any, Any]:
         mujoco.mj_resetDataKeyframe(model, data, next((i for i, name in enumerate(names) if name in HOMES), 0))
     mujoco.mj_forward(model, data)
     return model, data
+
+
+def _from_mjcf(robot: Robot) -> Any:
+    """The model, on the ground that the scene has where the file has none."""
+    scene = robot_scene(robot)
+    spec = mujoco.MjSpec.from_file(str(robot.path))
+    for geom in spec.geoms:
+        if geom.name in scene["assets"][0].get("ignore_names", ()):
+            spec.delete(geom)
+    if scene["ground"]["enabled"]:
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=[0.8, 0.005, 0.0001])
+    return spec.compile()
 
 
 def _from_urdf(robot: Robot) -> tuple[Any, dict[str, float]]:

@@ -152,10 +152,15 @@ def _main_file(folder: Path) -> Path | None:
     """The model of a folder: the one named like it, or the one with the shortest name that is no scene."""
     files = [file for file in sorted(folder.glob("*.xml")) if not file.stem.startswith("scene")]
     files += sorted(folder.glob("*.urdf"))
-    files = [file for file in files if b"<mujoco" in _head(file) or b"<robot" in _head(file)]
+    files = [file for file in files if b"<robot" in _head(file) or (b"<mujoco" in _head(file) and _has_bodies(file))]
     if not files:
         return None
     return min(files, key=lambda file: (not folder.name.endswith(file.stem), len(file.stem), file.stem))
+
+
+def _has_bodies(file: Path) -> bool:
+    """Not so a file of keyframes, actuators or meshes that others include."""
+    return b"<worldbody" in file.read_bytes()
 
 
 def _head(file: Path) -> bytes:

@@ -57,7 +57,26 @@ def _mjcf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:
     from ..scene.robot_files import suggested_step  # only here: it takes a while
 
     settings = {"dt": TIME_STEP} if suggested_step(robot.path) is None else {}
-    return _scene(robot, assets=[entry | asset], ground={"enabled": len(planes) == len(walls)}, simulation=settings)
+    ground: dict[str, Any] = {"enabled": len(planes) == len(walls)}
+    if not planes:
+        ground["height"] = _floor_height(robot.path)
+    return _scene(robot, assets=[entry | asset], ground=ground, simulation=settings)
+
+
+def _floor_height(path: Path) -> float:
+    """Height of the floor in a scene of the Menagerie that includes this file, 0 if there is none [m].
+
+    A hand, for example, reaches below its origin, and its scene has the floor where it does not touch it.
+    """
+    for scene in sorted(path.parent.glob("scene*.xml")):
+        try:
+            root, planes = ElementTree.parse(scene).getroot(), _planes(scene)
+        except ElementTree.ParseError:
+            continue
+        level = [plane for plane in planes if not {"zaxis", "quat", "euler", "axisangle", "xyaxes"} & set(plane.keys())]
+        if level and any(include.get("file") == path.name for include in root.iter("include")):
+            return float(level[0].get("pos", "0 0 0").split()[2])
+    return 0.0
 
 
 def _planes(path: Path) -> list[ElementTree.Element]:

@@ -63,6 +63,26 @@ def test_every_robot_has_a_scene_of_its_own():
         assert robot_scene(robot)["assets"][0]["type"] == robot.kind
 
 
+@pytest.mark.parametrize(
+    ("scene", "height"),
+    [
+        ('<include file="hand.xml"/><worldbody><geom type="plane" pos="0 0 -0.1" size="0 0 1"/></worldbody>', -0.1),
+        ('<include file="hand.xml"/><worldbody><geom type="plane" pos="0 0 -2" zaxis="1 0 0"/></worldbody>', 0.0),
+        ('<include file="other.xml"/><worldbody><geom type="plane" pos="0 0 -0.1"/></worldbody>', 0.0),
+        ("<unfinished>", 0.0),
+    ],
+)
+def test_the_ground_is_where_the_scene_beside_the_robot_has_it(folder, scene, height):
+    """A hand may reach below its origin; the Menagerie's scene of it has a lower floor."""
+    hand = folder / "menagerie" / "some_gripper"
+    hand.mkdir()
+    (hand / "hand.xml").write_text(ARM)
+    (hand / "key.xml").write_text("<mujoco><keyframe/></mujoco>")  # is included by others, and no robot
+    (hand / "scene_left.xml").write_text(f"<mujoco>{scene}</mujoco>")
+    assert find_robot("some_gripper").path.name == "hand.xml"
+    assert robot_scene("some_gripper")["ground"] == {"enabled": True, "height": height}
+
+
 def test_gains_follow_from_the_strength_of_the_motor(folder):
     home = read_home(folder / "own" / "slider" / "slider.urdf")
     stiffness = 40 * PER_METRE * FIXED_BASE
