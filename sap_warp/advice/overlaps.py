@@ -69,15 +69,25 @@ class _Shapes:
         colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
         self.here = np.flatnonzero(colliding & (model.shape_world.numpy() <= 0))
         self._hulls: dict[int, np.ndarray] = {}
+        self.middle = self._middles()
+
+    def _middles(self) -> np.ndarray:
+        """Centres of the bounding balls: of a mesh not its origin, but the middle of the box around it."""
+        middle = self.place.copy()
+        for shape in self.here[np.isin(self.kind[self.here], _MESHES)]:
+            vertices = self._vertices(shape)
+            if len(vertices):
+                middle[shape] += self.axes[shape] @ (0.5 * (vertices.min(axis=0) + vertices.max(axis=0)))
+        return middle
 
     def near_pairs(self) -> list[tuple[int, int]]:
         """Pairs that may collide and whose bounding balls overlap."""
         pairs = self._pairs()
         a, b = pairs.T
-        away = np.linalg.norm(self.place[a] - self.place[b], axis=1)
+        away = np.linalg.norm(self.middle[a] - self.middle[b], axis=1)
         for i, j in ((a, b), (b, a)):
             plane = self.kind[j] == int(_T.PLANE)
-            height = np.einsum("pi,pi->p", self.place[i] - self.place[j], self.axes[j, :, 2])
+            height = np.einsum("pi,pi->p", self.middle[i] - self.place[j], self.axes[j, :, 2])
             away = np.where(plane, np.maximum(height + self.radius[j], 0.0), away)
         overlap = (self.radius[a] + self.radius[b] - away) / np.minimum(self.radius[a], self.radius[b])
         near = np.flatnonzero(overlap > 0.0)
@@ -95,26 +105,31 @@ class _Shapes:
         plane = self.kind[self.here] == int(_T.PLANE)
         solid = self.here[~plane]
         limit = 2.0 * np.median(self.radius[solid]) if len(solid) else 0.0
-        close = solid[cKDTree(self.place[solid]).query_pairs(limit, output_type="ndarray")] if len(solid) else []
+        close = solid[cKDTree(self.middle[solid]).query_pairs(limit, output_type="ndarray")] if len(solid) else []
         grid = np.stack(np.meshgrid(solid, self.here[plane], indexing="ij"), axis=-1).reshape(-1, 2)
         pairs = np.concatenate([np.reshape(close, (-1, 2)), grid]).astype(np.int64)
         return pairs[may_collide(self.model, pairs)]
 
     def depth(self, a: int, b: int) -> float:
         """At least how deep shape a is in shape b [m]; negative if no ball of a reaches it."""
-        centres, radius = self._balls(a)
+        centres, radius = self._balls(a, few=int(self.kind[b]) != int(_T.PLANE))
         if not len(centres):
             return -np.inf
         world = self.place[a] + centres @ self.axes[a].T
         distance = self._distance(b, (world - self.place[b]) @ self.axes[b])
         return float(radius - distance.min())
 
-    def _balls(self, shape: int) -> tuple[np.ndarray, float]:
-        """Centres of balls inside of a shape, in its own frame, and their radius [m]."""
+    def _balls(self, shape: int, few: bool) -> tuple[np.ndarray, float]:
+        """Centres of balls inside of a shape, in its own frame, and their radius [m].
+
+        Args:
+            shape: Its number.
+            few: Whether some vertices of a mesh are enough; a plane, which is cheap, is compared with all of them.
+        """
         kind, size = int(self.kind[shape]), self.scale[shape]
         if kind in _MESHES:
             vertices = self._vertices(shape)
-            return vertices[:: max(1, len(vertices) // _VERTICES)], 0.0
+            return vertices[:: max(1, len(vertices) // _VERTICES) if few else 1], 0.0
         grid = np.stack(np.meshgrid(*[[-1.0, 0.0, 1.0]] * 3), axis=-1).reshape(-1, 3)
         if kind == int(_T.BOX):
             return grid * (size - size.min()), float(size.min())

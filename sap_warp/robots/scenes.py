@@ -13,8 +13,8 @@ TIME_STEP = 0.002
 """Of robots whose file suggests none [s]; MuJoCo's default."""
 MOUNT_HEIGHT = 1.0
 """Of a fixed base whose files name no pose, and of one that reaches below the ground, above its lowest link [m]."""
-FLOOR = 0.1
-"""How far below its base a robot that stands on the ground may reach, wheels for example [m]."""
+FLOOR = 0.01
+"""How far below the foot of its base the links of a robot that stands on the ground may have their origins [m]."""
 ARMATURE = 1e-3
 """Of joints of a URDF, which has none [kg m^2 or kg]: links without mass may hang on them."""
 

@@ -172,3 +172,11 @@ def test_command_line_lists_and_runs_them(folder, capsys):
     assert "Did you mean 'lever'" in capsys.readouterr().err
     assert main(["run", "free_cube", "--robot", "lever"]) == 2
     assert "not both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["finger_edu", "alex_nub_hands", "xarm"])
+def test_a_fixed_base_keeps_its_links_out_of_the_ground(name):
+    """Their files say how the joints are, and not that hands or tips hang below the base."""
+    sim = Simulation.from_robot(f"example-robot-data:{name}", num_worlds=1, asset={"load_visual_shapes": False})
+    sim.step(3)
+    assert not sim.contact_counts.any() and "overlap" not in {note.id for note in sim.notes}

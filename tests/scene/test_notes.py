@@ -316,6 +316,14 @@ def test_bodies_in_the_ground_are_noted(shape):
         assert ids({"bodies": [body], "joints": [free("body")]}) == expected
 
 
+def test_meshes_far_from_their_origin_are_noted():
+    """A finger whose tip alone is in the ground, its origin well above."""
+    finger = {**HULL, "vertices": [[x, y, z - 0.5] for x, y, z in CORNERS]}
+    for height, expected in ((0.55, ["overlap"]), (0.599, [])):
+        body = {"id": "body", "transform": {"p": [0, 0, height]}, "shapes": [finger]}
+        assert ids({"bodies": [body], "joints": [free("body")]}) == expected
+
+
 def test_bodies_that_do_not_collide_may_overlap():
     """By group, by filter of their joint, without collision, and in another world."""
     assert ids(two(BALL, {**BALL, "collision_group": 2}, 0.0)) == []
