@@ -12,13 +12,14 @@ _T = newton.GeoType
 MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
 """Shapes whose contacts Newton finds triangle by triangle and then reduces."""
 _FLAT = (int(_T.BOX), int(_T.CONVEX_MESH))
+_FACED = (*_FLAT, int(_T.CYLINDER))
 _ONE_POINT = (int(_T.SPHERE), int(_T.ELLIPSOID))
 CONTACTS_PER_MESH_PAIR = 40
 """What contact reduction usually leaves of a pair with a mesh or heightfield."""
 CONTACTS_PER_PAIR = 5
 """Largest manifold of two convex shapes."""
 CONTACTS_PER_BOX_PAIR = 8
-"""Largest manifold of two shapes that are boxes or convex meshes: the corners that two rectangles share."""
+"""Largest manifold of two shapes that are boxes, convex meshes or one a cylinder: corners of two faces."""
 NEIGHBOURS = 20
 """Shapes that one shape is assumed to touch at a time."""
 MIN_CAPACITY = 64
@@ -63,7 +64,7 @@ def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
     one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
     mesh_like = np.isin(kinds, MESH_LIKE).any(axis=1)
-    boxes = np.isin(kinds, _FLAT).all(axis=1)
+    boxes = np.isin(kinds, _FLAT).any(axis=1) & np.isin(kinds, _FACED).all(axis=1)
     convex = np.where(boxes, CONTACTS_PER_BOX_PAIR, CONTACTS_PER_PAIR)
     return np.where(mesh_like, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, convex))
 

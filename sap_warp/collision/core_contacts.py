@@ -1,25 +1,31 @@
 # mypy: disable-error-code="valid-type"
 """Contacts of two cores whose direction is known: the corners of what the parts that face each other share.
 
-Seen along the normal, the face of each core that looks most at the other one is a polygon; of a capsule's axis it is a
-line, of a sphere's centre a point. The first one is cut down to the outline of the second one, and each corner has its
-own distance from face to face. So a capsule that lies on a face has two contacts, where the part of its axis over the
-face ends, and all of them follow the pose continuously (`box_box` says why that matters). If none of the corners is as
-near as the cores are, which can be where corners are nearest to each other, the nearest points are a contact too.
+Seen along the normal, the face of each core that looks most at the other one is a polygon; of a capsule's axis and of
+the side of a cylinder it is a line, of a sphere's centre a point. The first one is cut down to the outline of the
+second one, and each corner has its own distance from face to face. So a capsule that lies on a face has two contacts,
+where the part of its axis over the face ends, and all of them follow the pose continuously (`box_box` says why that
+matters). If none of the corners is as near as the cores are, which can be where corners are nearest to each other or on
+the rim of a cylinder, the nearest points are a contact too.
 """
 
 import warp as wp
 
 from .box_box import NEAREST, largest_axis, merge_corners, spread_corners
 from .cpu_broad_phase import Shapes
-from .ground import BOX, CAPSULE, CONVEX_MESH
+from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER
 from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
 from .nearest_points import CorePair, single
 
 OUTLINE = wp.constant(2 * int(FACE_CORNERS) + 4)
 """Room for the corners of a face that is cut by another one."""
+CAP_CORNERS = wp.constant(6)
+"""Corners that stand for the rim of a cylinder's end, evenly spread ..."""
+LEANING = wp.constant(5.0e-6)
+"""... from its lowest point on. It is taken for flat if one side of the rim is less than this below its middle: the
+lowest point would be anywhere, and the nearest corner is not higher by `NEAREST` then [m]."""
 ASIDE = wp.constant(1.0e-6)
-"""How far beside a face a capsule's axis may be to count as over it: along an edge it is either by rounding [m]."""
+"""How far beside a face a line may be to count as over it: along an edge it is either by rounding [m]."""
 
 
 @wp.struct
@@ -62,6 +68,32 @@ def best_face(h: wp.ref[Hulls], hull: int, along: wp.vec3f) -> int:
 
 
 @wp.func
+def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, corners: wp.array[wp.vec3f]) -> None:
+    """The end of a cylinder, or the line on its side, that looks most along a direction."""
+    aside = wp.sqrt(along[0] * along[0] + along[1] * along[1])
+    if wp.abs(along[2]) > aside:
+        side = wp.where(along[2] > 0.0, 1.0, -1.0)
+        part.normal = wp.vec3f(0.0, 0.0, side)
+        part.count = CAP_CORNERS
+        arm = wp.vec2f(size[0], 0.0)
+        if size[0] * aside > LEANING:
+            arm = wp.vec2f(size[0] * along[0] / aside, size[0] * along[1] / aside)
+        m = int(0)
+        while m < CAP_CORNERS:
+            angle = side * (2.0 * wp.pi / float(CAP_CORNERS)) * float(m)
+            c = wp.cos(angle)
+            d = wp.sin(angle)
+            corners[m] = wp.vec3f(c * arm[0] - d * arm[1], d * arm[0] + c * arm[1], side * size[1])
+            m += 1
+    else:
+        out = wp.vec3f(along[0] / aside, along[1] / aside, 0.0)
+        part.normal = out
+        part.count = 2
+        corners[0] = size[0] * out + wp.vec3f(0.0, 0.0, size[1])
+        corners[1] = size[0] * out - wp.vec3f(0.0, 0.0, size[1])
+
+
+@wp.func
 def outline(
     s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: wp.array[wp.vec3f]
 ) -> Outline:
@@ -93,6 +125,8 @@ def outline(
             corner[i2] = side * wp.where(m < 2, size[i2], -size[i2])
             corners[m] = corner
             m += 1
+    elif kind == CYLINDER:
+        outline_cylinder(part, size, along, corners)
     elif kind == CAPSULE:
         part.count = 2
         corners[0] = wp.vec3f(0.0, 0.0, size[1])

@@ -120,11 +120,16 @@ def _around(corners: np.ndarray, normal: np.ndarray) -> np.ndarray:
 
 
 def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
-    """The `Hulls` of convex meshes that meet a box, capsule or each other in ``pairs``, shape [pair_count, 2].
+    """The `Hulls` of convex meshes that meet a box, capsule, cylinder or each other in ``pairs``.
+
+    Args:
+        model: What they are in.
+        pairs: Shapes, [pair_count, 2].
 
     Their `Supports` are those of all convex meshes in ``pairs``.
     """
-    faced = [int(kind) for kind in (newton.GeoType.BOX, newton.GeoType.CAPSULE, newton.GeoType.CONVEX_MESH)]
+    kind = newton.GeoType
+    faced = [int(k) for k in (kind.CAPSULE, kind.CYLINDER, kind.BOX, kind.CONVEX_MESH)]
     shapes = pairs[np.isin(model.shape_type.numpy()[pairs], faced).all(axis=1)].ravel()
     kinds, sources = model.shape_type.numpy(), model.shape_source_ptr.numpy()
     scales = model.shape_scale.numpy().reshape(-1, 3)

@@ -10,7 +10,7 @@ from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_
 from .box_hull import hull_corners
 from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
 from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
-from .ground import BOX, CAPSULE, CONVEX_MESH, SPHERE, GroundPairs, find_contacts
+from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, GroundPairs, find_contacts
 from .hull_tables import ROOM, Hulls, flat_hulls
 from .hulls_apart import are_apart
 from .least_overlap import find_overlap
@@ -171,12 +171,14 @@ def smallest_half(s: wp.ref[Shapes], shape: int) -> float:
     """Half the smallest size of a shape; the radius of a round one [m]."""
     if s.kind[shape] == CONVEX_MESH:
         return 0.5 * wp.min(s.local_upper[shape] - s.local_lower[shape])
+    if s.kind[shape] == CYLINDER:
+        return wp.min(s.size[shape][0], s.size[shape][1])
     return wp.where(s.kind[shape] == BOX, wp.min(s.size[shape]), s.size[shape][0])
 
 
 @wp.func
 def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
-    """All contacts of a sphere, capsule, box or hull with a box or hull; False if they need another way."""
+    """All contacts of a sphere, capsule, cylinder, box or hull with a box or hull; False if they need another way."""
     kind0 = s.kind[m.shape0]
     hulls = wp.vec2i(0, 0)
     if kind0 == CONVEX_MESH:
@@ -228,9 +230,10 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
 
 @wp.func
 def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
-    """All contacts of a sphere, capsule, box or hull with a box or hull; False if a pair needs another way.
+    """All contacts of a sphere, capsule, cylinder, box or hull with a box or hull; False if a pair needs another way.
 
-    Hulls that are seen to be far from other shapes need none. Newton has a closed form for a sphere and a box.
+    Hulls that are seen to be far from other shapes need none. Newton has a closed form for a sphere and a box, and
+    alone knows cylinders that bulge.
     """
     kind0 = s.kind[m.shape0]
     kind1 = s.kind[m.shape1]
@@ -250,12 +253,15 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
         elif kind0 == BOX:
             if meet_hull(rows, s, h, m, pair, reach):
                 return True
+    elif kind0 == CYLINDER:
+        if s.size[m.shape0][2] != 0.0:
+            return False
     elif kind0 != CAPSULE and kind1 == BOX:
         return False
     if kind1 == CONVEX_MESH and kind0 != BOX:
         if are_apart(s, h.supports, m.shape0, m.shape1, reach):
             return True
-    if kind0 != SPHERE and kind0 != CAPSULE and kind0 != BOX and kind0 != CONVEX_MESH:
+    if not (kind0 == SPHERE or kind0 == CAPSULE or kind0 == CYLINDER or kind0 == BOX or kind0 == CONVEX_MESH):
         return False
     return meet_cores(rows, s, h, m)
 
@@ -365,5 +371,5 @@ def meet_pairs(
 def has_own_pairs(model: newton.Model, pairs: np.ndarray) -> bool:
     """Whether `meet_pairs` knows some of ``pairs``, shape [pair_count, 2]."""
     kinds = model.shape_type.numpy()[pairs]
-    boxed = (kinds == int(BOX)).any(axis=1) & np.isin(kinds, (int(BOX), int(CAPSULE))).all(axis=1)
+    boxed = (kinds == int(BOX)).any(axis=1) & np.isin(kinds, (int(BOX), int(CAPSULE), int(CYLINDER))).all(axis=1)
     return bool((kinds == int(CONVEX_MESH)).any() or boxed.any())

@@ -1,17 +1,18 @@
 # mypy: disable-error-code="valid-type"
 """Where two convex cores are nearest, or which direction leads out of their overlap the shortest way.
 
-The core of a sphere is its centre, that of a capsule its axis; boxes and hulls are their own. The points x - y of two
-cores, x of the second and y of the first, are a convex set. If the origin is outside, the point of the set that is
-nearest to it gives direction and distance (Gilbert, Johnson and Keerthi). If it is inside, a polytope grows in the set
-until its nearest face is one of the set itself (`least_overlap`). Everything is in the frame of the first shape, and in
-double precision: corners are known to single precision, but differences of them are divided by each other here.
+The core of a sphere is its centre, that of a capsule its axis; cylinders, boxes and hulls are their own. The points
+x - y of two cores, x of the second and y of the first, are a convex set. If the origin is outside, the point of the set
+that is nearest to it gives direction and distance (Gilbert, Johnson and Keerthi). If it is inside, a polytope grows in
+the set until its nearest face is one of the set itself (`least_overlap`). Everything is in the frame of the first
+shape, and in double precision: corners are known to single precision, but differences of them are divided by each
+other here.
 """
 
 import warp as wp
 
 from .cpu_broad_phase import Shapes
-from .ground import BOX
+from .ground import BOX, CYLINDER
 from .hull_supports import Supports
 from .hulls_apart import lowest_point
 
@@ -19,7 +20,7 @@ APART, NEAR, OVERLAP, UNKNOWN = (wp.constant(k) for k in range(4))
 SKIN = wp.constant(wp.float64(1.0e-5))
 """Cores closer than this count as overlapping: the direction between them is that of two faces or edges [m]."""
 _ROUNDS = wp.constant(48)
-_SETTLED = wp.constant(wp.float64(1.0e-9))
+_SETTLED = wp.constant(wp.float64(1.0e-12))
 """How far the bounds of the distance may be from each other at the end [m]."""
 _TINY = wp.constant(wp.float64(1.0e-30))
 ZERO, ONE = wp.constant(wp.float64(0.0)), wp.constant(wp.float64(1.0))
@@ -80,23 +81,26 @@ def place_cores(s: wp.ref[Shapes], shape0: int, shape1: int) -> CorePair:
 
 
 @wp.func
-def core_point(s: wp.ref[Shapes], t: wp.ref[Supports], shape: int, up: wp.vec3f) -> wp.vec3f:
+def core_point(s: wp.ref[Shapes], t: wp.ref[Supports], shape: int, up: wp.vec3d) -> wp.vec3d:
     """The lowest point of a core along a direction, both in the frame of the shape [m]."""
-    if s.kind[shape] == BOX:
-        size = s.size[shape]
-        x = wp.where(up[0] > 0.0, -size[0], size[0])
-        y = wp.where(up[1] > 0.0, -size[1], size[1])
-        return wp.vec3f(x, y, wp.where(up[2] > 0.0, -size[2], size[2]))
-    return lowest_point(s, t, shape, up)
+    kind = s.kind[shape]
+    size = double(s.size[shape])
+    z = wp.where(up[2] > ZERO, -size[2], size[2])
+    if kind == BOX:
+        return wp.vec3d(wp.where(up[0] > ZERO, -size[0], size[0]), wp.where(up[1] > ZERO, -size[1], size[1]), z)
+    if kind == CYLINDER:  # its corners are not those of a table: they are as exact as the direction is
+        aside = wp.sqrt(up[0] * up[0] + up[1] * up[1])
+        arm = wp.where(aside > ZERO, -size[0] / aside, ZERO)
+        return wp.vec3d(arm * up[0], arm * up[1], wp.where(up[2] > ZERO, -size[1], size[1]))
+    return double(lowest_point(s, t, shape, single(up)))
 
 
 @wp.func
 def lowest_corner(s: wp.ref[Shapes], t: wp.ref[Supports], pair: wp.ref[CorePair], up: wp.vec3d) -> Corner:
     """The point of the set that lies least far along a direction."""
     corner = Corner()
-    corner.first = double(core_point(s, t, pair.shape0, single(-up)))
-    second = double(core_point(s, t, pair.shape1, single(wp.transpose(pair.turn) * up)))
-    corner.at = pair.turn * second + pair.place - corner.first
+    corner.first = core_point(s, t, pair.shape0, -up)
+    corner.at = pair.turn * core_point(s, t, pair.shape1, wp.transpose(pair.turn) * up) + pair.place - corner.first
     return corner
 
 

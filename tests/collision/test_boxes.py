@@ -1,4 +1,4 @@
-"""Boxes, hulls and capsules: contacts that follow the pose, a pile that comes to rest, buffers that are too small.
+"""Boxes, hulls, capsules, cylinders: contacts that follow the pose, a pile that comes to rest, too small buffers.
 
 Distances, normals and witness points are compared with coal in `test_pairs.py`.
 """
@@ -17,6 +17,8 @@ HALF = (0.1, 0.08, 0.05)
 RADIUS, LENGTH = 0.03, 0.08
 UPPER = ["box", "hull", "hulls"]
 """Of the last one the lower box is a hull too."""
+ROUND = ["capsule", "roll", "can"]
+"""The first two lie, the last one is a cylinder that stands."""
 NAMES = ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")
 
 
@@ -33,15 +35,17 @@ def box_mesh(hx, hy, hz):
 
 
 def pairs_of(upper, count, margin=0.0, gap=0.001):
-    """So many worlds with a box and a box, a hull of the same size or a capsule above it, and their pipeline."""
+    """So many worlds with a box or hull and, above it, a box, a hull, a capsule or a cylinder, and their pipeline."""
     world = newton.ModelBuilder()
     cfg = newton.ModelBuilder.ShapeConfig(margin=margin, gap=gap)
-    if upper in ("hulls", "capsule on hull"):
+    if upper == "hulls" or upper.endswith(" on hull"):
         world.add_shape_convex_hull(world.add_body(), mesh=box_mesh(0.12, 0.1, 0.04), cfg=cfg)
     else:
         world.add_shape_box(world.add_body(), hx=0.12, hy=0.1, hz=0.04, cfg=cfg)
     if upper.startswith("capsule"):
         world.add_shape_capsule(world.add_body(), radius=RADIUS, half_height=LENGTH, cfg=cfg)
+    elif upper.startswith(("can", "roll")):
+        world.add_shape_cylinder(world.add_body(), radius=RADIUS, half_height=LENGTH, cfg=cfg)
     elif upper == "box":
         world.add_shape_box(world.add_body(), hx=HALF[0], hy=HALF[1], hz=HALF[2], cfg=cfg)
     else:
@@ -82,10 +86,14 @@ def lowest_point(upper, rotation):
     """Of the upper body, from its centre."""
     if upper.startswith("capsule"):
         return -np.sign(rotation[2, 2]) * LENGTH * rotation[:, 2] - [0.0, 0.0, RADIUS]
+    if upper.startswith(("can", "roll")):
+        axis = rotation[:, 2]
+        aside = axis[2] * axis - [0.0, 0.0, 1.0]
+        return RADIUS * aside / max(np.linalg.norm(aside), 1e-12) - np.sign(axis[2]) * LENGTH * axis
     return rotation @ (-np.sign(rotation[2]) * HALF)
 
 
-@pytest.mark.parametrize("upper", [*UPPER, "capsule", "capsule on hull"])
+@pytest.mark.parametrize("upper", [*UPPER, *(f"{kind}{below}" for kind in ROUND for below in ("", " on hull"))])
 def test_forces_follow_small_changes_of_the_pose(rng, upper):
     """A body lies flat, nearly flat or leans on an edge; every pose is turned and shifted by little, back and forth.
 
@@ -98,7 +106,7 @@ def test_forces_follow_small_changes_of_the_pose(rng, upper):
         lean = (0.0, 1e-5, 1e-3, 0.3)[i % 4]
         axis = rng.normal(size=3) * (1.0, 1.0, 0.0)
         turn = wp.quat_from_axis_angle(wp.vec3(0.0, 0.0, 1.0), float(rng.uniform(-np.pi, np.pi)))
-        if upper.startswith("capsule"):
+        if upper.startswith(("capsule", "roll")):
             turn = turn * wp.quat_from_axis_angle(wp.vec3(0.0, 1.0, 0.0), 0.5 * np.pi)
         turn = wp.quat_from_axis_angle(wp.normalize(wp.vec3(*axis)), lean) * turn
         rotation = rotation_of(np.array(turn))
@@ -141,6 +149,35 @@ def test_a_capsule_that_lies_flat_has_two_contacts_where_its_axis_is_over_the_fa
     np.testing.assert_allclose(rows[box][order], [[0.02, 0.03, 0.04], [0.12, 0.03, 0.04]], atol=3e-6)
     np.testing.assert_allclose(rows[axis][order], [[0.0, 0.0, -0.08], [0.0, 0.0, 0.02]], atol=3e-6)
     np.testing.assert_allclose(np.abs(rows["normal"]), [[0.0, 0.0, 1.0]] * 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("upper", ["roll", "roll on hull"])
+def test_a_cylinder_that_lies_flat_has_two_contacts_where_its_side_is_over_the_face(upper):
+    """As a capsule does, on its surface."""
+    model, pipeline = pairs_of(upper, 1)
+    turn = wp.quat_from_axis_angle(wp.vec3(0.0, 1.0, 0.0), 0.5 * np.pi)
+    rows, _ = collide(model, pipeline, [[0, 0, 0, 0, 0, 0, 1], [0.1, 0.03, 0.0695, *turn]])
+    box, side = ("point1", "point0") if rows["shape0"][0] == 1 else ("point0", "point1")
+    order = np.argsort(rows[box][:, 0])
+    np.testing.assert_allclose(rows[box][order], [[0.02, 0.03, 0.04], [0.12, 0.03, 0.04]], atol=3e-6)
+    np.testing.assert_allclose(rows[side][order], [[RADIUS, 0.0, -0.08], [RADIUS, 0.0, 0.02]], atol=3e-6)
+    np.testing.assert_allclose(np.abs(rows["normal"]), [[0.0, 0.0, 1.0]] * 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("upper", ["can", "can on hull"])
+def test_a_cylinder_that_stands_is_carried_around_its_rim(upper):
+    """By corners of a polygon in its rim, of which one is the lowest point where it leans."""
+    model, pipeline = pairs_of(upper, 2)
+    lean = wp.quat_from_axis_angle(wp.normalize(wp.vec3(1.0, 0.5, 0.0)), 2e-3)
+    lowest = lowest_point(upper, rotation_of(np.array(lean)))
+    flat, leaning = [0.0, 0.0, 0.1195, 0, 0, 0, 1], [0.0, 0.0, 0.0395 - lowest[2], *lean]
+    rows, world = collide(model, pipeline, [[[0, 0, 0, 0, 0, 0, 1], pose] for pose in (flat, leaning)])
+    side = "point0" if rows["shape0"][0] % 2 == 1 else "point1"
+    assert (np.bincount(world) >= 4).all()
+    np.testing.assert_allclose(np.linalg.norm(rows[side][:, :2], axis=1), RADIUS, atol=3e-6)
+    np.testing.assert_allclose(rows[side][:, 2], -LENGTH, atol=3e-6)
+    points = rows[side][world == 1] @ rotation_of(np.array(lean)).T
+    np.testing.assert_allclose(points[points[:, 2].argmin()], lowest, atol=1e-5)
 
 
 def test_a_small_buffer_keeps_the_deepest_contacts_of_each_world(rng):

@@ -20,7 +20,7 @@ ROUND = ("sphere", "capsule")
 SIMPLE = ("sphere", "capsule", "box", "cylinder")
 ALL = (*SIMPLE, "ellipsoid", "cone", "convex")
 BOX, HULL, PLANE = (int(kind) for kind in (newton.GeoType.BOX, newton.GeoType.CONVEX_MESH, newton.GeoType.PLANE))
-SPHERE, OWN = int(newton.GeoType.SPHERE), [BOX, HULL, int(newton.GeoType.CAPSULE)]
+SPHERE, OWN = int(newton.GeoType.SPHERE), [BOX, HULL, int(newton.GeoType.CAPSULE), int(newton.GeoType.CYLINDER)]
 """Kinds of shapes that have contacts of our own with boxes and hulls; a sphere only with hulls."""
 PROVED = [HULL, *map(int, (newton.GeoType.SPHERE, newton.GeoType.CAPSULE, newton.GeoType.CYLINDER))]
 """Kinds of shapes that `hulls_apart` proves to be apart from a hull."""
@@ -177,7 +177,7 @@ def compare(model, rng, poses=12, spread=0.3, **options):
 def test_contacts_are_those_of_newton(rng, kinds, fixtures):
     """Several shapes on a body, margins, two planes and fixtures; from round shapes only to all convex ones."""
     rows, newtons = compare(scene(rng, kinds, fixtures=fixtures), rng)
-    assert rows > 900
+    assert rows > 800
     assert newtons > 150 or kinds is ROUND
 
 
