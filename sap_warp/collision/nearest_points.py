@@ -20,7 +20,7 @@ APART, NEAR, OVERLAP, UNKNOWN = (wp.constant(k) for k in range(4))
 SKIN = wp.constant(wp.float64(1.0e-5))
 """Cores closer than this count as overlapping: the direction between them is that of two faces or edges [m]."""
 _ROUNDS = wp.constant(48)
-_SETTLED = wp.constant(wp.float64(1.0e-12))
+_SETTLED = wp.constant(wp.float64(1.0e-9))
 """How far the bounds of the distance may be from each other at the end [m]."""
 _TINY = wp.constant(wp.float64(1.0e-30))
 ZERO, ONE = wp.constant(wp.float64(0.0)), wp.constant(wp.float64(1.0))
