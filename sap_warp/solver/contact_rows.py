@@ -26,7 +26,7 @@ from .contact_weight import BODY_INERTIA, DELASSUS, make_delassus, make_mobility
 from .kinematics import make_point_acceleration
 from .motion_data import make_motion_data
 from .options import CONTACT_POINT_MODES
-from .terms.contact import ContactLaw, Material, combine_materials, compliance, decay_rate, make_contact_term
+from .terms.contact import ContactLaw, Material, combine_materials, compliance, decay_rate, make_regularize
 from .terms.limit import NO_LIMIT
 
 MIDPOINT = wp.constant(CONTACT_POINT_MODES.index("contact_midpoint"))
@@ -153,7 +153,7 @@ def make_contact_rows(
     diagonal_weight, delassus_weight = delassus.diagonal_weight, delassus.delassus_weight
     side_points = make_body_points(pose, contact_pose, dynamics).side_points
     point_acceleration = make_point_acceleration(pose, dynamics, types)
-    regularize = make_contact_term(types).regularize
+    regularize = make_regularize(types)
     to_pose, to_vec3d = make_spatial(contact_pose).to_vec3, make_spatial(FP64).to_vec3
     to_solve, to_weight, to_weight_quat = (
         make_spatial(types).to_vec3,

@@ -24,7 +24,7 @@ import warp as wp
 from ..kernels.types import Types
 from .kinematics import make_point_acceleration
 from .solve_data import make_problem
-from .terms.contact import SLIDING, make_contact_term
+from .terms.contact import SLIDING, make_projection
 
 EXPLAINED = 0.5
 """Share of a contact's slip velocity that turning may leave unexplained [-]."""
@@ -36,7 +36,7 @@ HELD = 0.02
 def make_was_held(dynamics: Types, types: Types, linear: Types, pose: Types):
     """``was_held(p, row, vc, at)``: whether a row that slides at v0 stuck before; ``at`` is its projection there."""
     scalar, vec3 = types.scalar, types.vec3
-    Problem, Projection = make_problem(dynamics, types, linear, pose).Problem, make_contact_term(types).Projection
+    Problem, Projection = make_problem(dynamics, types, linear, pose).Problem, make_projection(types).Projection
     point_acceleration = make_point_acceleration(pose, dynamics, types)
 
     @wp.func

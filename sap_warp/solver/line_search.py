@@ -21,7 +21,7 @@ from ..kernels.warps import GROUP, GROUP_BITS, first_lane, is_warp, make_from_la
 from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
 from .solve_data import make_problem
-from .terms.contact import make_contact_term
+from .terms.contact import make_track
 from .terms.dof import make_dof_terms
 
 MONOTONE_DECAY = wp.constant(LINE_SEARCHES.index("monotone_decay"))
@@ -70,7 +70,7 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
     evaluate_bounded = make_dof_terms(types).evaluate_bounded
-    value_along = make_contact_term(types).value_along
+    value_along = make_track(types).value_along
     bounded_along = make_constraint_terms(dynamics, types, linear, pose).bounded_along
     block_sum, scalar_sum, scratch = make_block_sum(vec3), make_scalar_sum(cost), make_cost_scratch(types, cost, Data)
 

@@ -25,7 +25,7 @@ from .held_contacts import make_was_held
 from .small_worlds import make_small_worlds
 from .solve_data import make_problem
 from .stiffness import make_stiffness
-from .terms.contact import SLIDING, make_contact_term
+from .terms.contact import SLIDING, make_projection, make_track
 from .terms.dof import make_dof_terms
 
 
@@ -33,7 +33,7 @@ from .terms.dof import make_dof_terms
 def make_project_row(dynamics: Types, types: Types, linear: Types, pose: Types):
     """``project_row(p, row, vc)``: impulse, cost and curvature of a contact row at relative velocity vc."""
     Problem, vec3 = make_problem(dynamics, types, linear, pose).Problem, types.vec3
-    term = make_contact_term(types)
+    term = make_projection(types)
     Projection, project = term.Projection, term.project
 
     @wp.func
@@ -53,8 +53,8 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
     evaluate = make_dof_terms(types).evaluate
-    term = make_contact_term(types)
-    Projection, held, track = term.Projection, term.held, term.track
+    term, track = make_projection(types), make_track(types).track
+    Projection, held = term.Projection, term.held
     project_row = make_project_row(dynamics, types, linear, pose)
     was_held = make_was_held(dynamics, types, linear, pose)
     to_vec3 = make_spatial(types).to_vec3

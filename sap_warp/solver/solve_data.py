@@ -11,7 +11,7 @@ from .constraint_data import make_constraint_data
 from .contact_data import make_contact_data
 from .layout import Layout
 from .motion_data import make_motion_data
-from .terms.contact import make_contact_term
+from .terms.contact import make_projection, make_track
 from .terms.dof import make_dof_terms
 
 
@@ -43,8 +43,7 @@ def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> S
         pose: Precision of poses.
     """
     scalar, vec3 = types.scalar, types.vec3
-    contact = make_contact_term(types)
-    Projection, Track = contact.Projection, contact.Track
+    Projection, Track = make_projection(types).Projection, make_track(types).Track
     Motion, Contacts, Rows = make_motion_data(pose, dynamics), make_contact_data(types), make_constraint_data(types)
     Terms = make_dof_terms(types).DofTerms
 

@@ -14,7 +14,7 @@ import warp as wp
 from ..kernels.lanes import with_native
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Ints, Types
-from .terms.contact import SLIDING, make_contact_term
+from .terms.contact import SLIDING, make_projection
 
 SIZE = 48
 """Numbers of one matrix."""
@@ -30,7 +30,7 @@ def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamesp
     """
     scalar, vec3, mat33 = linear.scalar, linear.vec3, linear.mat33
     to_vec3, skew = make_spatial(linear).to_vec3, make_spatial(linear).skew
-    Projection = make_contact_term(types).Projection
+    Projection = make_projection(types).Projection
     arms = types.vec3
     Numbers, Rows, Arms, Columns = (wp.array[t] for t in (scalar, Projection, arms, dynamics.vec3))
 
