@@ -42,12 +42,8 @@ def make_shifted(types: Types):
 
 
 @functools.cache
-def make_cholesky(types: Types):
-    """``solve(matrix, rows, start, count, coupled, x) -> int`` for one precision.
-
-    Factors the matrix in place and overwrites x with the solution; returns 0 if a pivot is not positive or not finite.
-    ``coupled`` is 0 while rows are subtrees.
-    """
+def make_row_products(types: Types) -> SimpleNamespace:
+    """Products of packed rows, what is a bad pivot, and work on the diagonal, for one precision."""
     scalar = types.scalar
 
     @wp.func
@@ -92,6 +88,18 @@ def make_cholesky(types: Types):
             x[j] = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
             j += wp.block_dim()
         barrier()
+
+    return SimpleNamespace(
+        dot=dot, dot_x=dot_x, is_bad=is_bad, invert_diagonal=invert_diagonal, scale_by_diagonal=scale_by_diagonal
+    )
+
+
+@functools.cache
+def make_solve_tree(types: Types):
+    """``solve_tree(matrix, rows, start, end, x) -> int``: as `make_cholesky`, by several lanes; rows are subtrees."""
+    scalar, products = types.scalar, make_row_products(types)
+    dot, dot_x, is_bad = products.dot, products.dot_x, products.is_bad
+    invert_diagonal, scale_by_diagonal = products.invert_diagonal, products.scale_by_diagonal
 
     @wp.func
     def solve_tree(
@@ -164,6 +172,16 @@ def make_cholesky(types: Types):
         scale_by_diagonal(matrix, rows, start, end, x)
         return 1
 
+    return solve_tree
+
+
+@functools.cache
+def make_solve_coupled(types: Types):
+    """``solve_coupled(matrix, rows, start, end, x) -> int``: as `make_cholesky`, by several lanes; for any rows."""
+    scalar, products = types.scalar, make_row_products(types)
+    dot, is_bad = products.dot, products.is_bad
+    invert_diagonal, scale_by_diagonal = products.invert_diagonal, products.scale_by_diagonal
+
     @wp.func
     def solve_coupled(
         matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, end: int, x: wp.array[scalar]
@@ -216,6 +234,18 @@ def make_cholesky(types: Types):
             j -= 1
         scale_by_diagonal(matrix, rows, start, end, x)
         return 1
+
+    return solve_coupled
+
+
+@functools.cache
+def make_cholesky(types: Types):
+    """``solve(matrix, rows, start, count, coupled, x) -> int`` for one precision.
+
+    Factors the matrix in place and overwrites x with the solution; returns 0 if a pivot is not positive or not finite.
+    ``coupled`` is 0 while rows are subtrees.
+    """
+    scalar, solve_tree, solve_coupled = types.scalar, make_solve_tree(types), make_solve_coupled(types)
 
     @wp.func
     def solve(

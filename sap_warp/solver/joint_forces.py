@@ -7,6 +7,7 @@ dynamics matrix makes of the change of velocity: A (v - v*) = h (sum of all but 
 
 import functools
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any
 
 import warp as wp
@@ -75,17 +76,14 @@ class JointForceArrays:
 
 
 @functools.cache
-def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """The kernel: one block per world. The precisions are those of `make_problem`."""
+def make_row_forces(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
+    """What contact rows and constraint rows do to a dof; the precisions are those of `make_problem`."""
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data = structs.Problem, structs.Data
-    terms = make_dof_terms(types)
-    evaluate_bounded = terms.evaluate_bounded
-    efforts, is_limited = make_efforts(types), make_drive_term(types).is_limited
-    motor_effort = efforts.motor_effort
-    turn, load_quat = make_turn(), make_spatial(FP64).load_quat
-    project_row = make_project_row(dynamics, types, linear, pose)
-    row_term = make_constraint_terms(dynamics, types, linear, pose).row_term
+    project_row, row_term = (
+        make_project_row(dynamics, types, linear, pose),
+        make_constraint_terms(dynamics, types, linear, pose).row_term,
+    )
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
@@ -131,22 +129,15 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
                         total += p.bilateral.J[i] * row_term(p.bilateral, row, s.slack[row])[1]
         return total / p.h
 
-    @wp.func
-    def term_force(p: wp.ref[Problem], kind: int, e: int, v: scalar) -> scalar:
-        """Of the bounded terms in ``kind``; a far bound that is not crossed has none."""
-        if kind == 0:
-            return scalar(0.0)
-        return -evaluate_bounded(p.terms, kind, e, v, p.h)[1] / p.h
+    return SimpleNamespace(contact_force=contact_force, constraint_force=constraint_force)
 
-    @wp.func
-    def near(kind: int) -> int:
-        """Bounds of position and speed, far ones included."""
-        found = kind & (LOWER | UPPER | SPEED)
-        if (kind & FAR_LOWER) != 0:
-            found = found | LOWER
-        if (kind & FAR_UPPER) != 0:
-            found = found | UPPER
-        return found
+
+@functools.cache
+def make_ball_error(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """``ball_error(p, s, out, e)``: where a ball joint was; the precisions are those of `make_problem`."""
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data = structs.Problem, structs.Data
+    turn, load_quat = make_turn(), make_spatial(FP64).load_quat
 
     @wp.func
     def ball_error(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[JointForceArrays], e: int) -> wp.float64:
@@ -163,6 +154,35 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
                 w[i] = wp.float64(0.5) * (w[i] - p.motion.v0[first + i])
         q = turn(load_quat(out.q, out.joint_q_start[joint]), w, wp.float64(p.h), out.mode)
         return rotation_to(wp.quat_identity(wp.float64), q)[e - first]
+
+    return ball_error
+
+
+@functools.cache
+def make_store_terms(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """``store(p, s, input, out, e)``: what the terms of a dof do to it; the precisions are those of `make_problem`."""
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data = structs.Problem, structs.Data
+    evaluate_bounded, motor_effort = make_dof_terms(types).evaluate_bounded, make_efforts(types).motor_effort
+    is_limited, ball_error = make_drive_term(types).is_limited, make_ball_error(dynamics, types, linear, pose)
+    scalar = types.scalar
+
+    @wp.func
+    def term_force(p: wp.ref[Problem], kind: int, e: int, v: scalar) -> scalar:
+        """Of the bounded terms in ``kind``; a far bound that is not crossed has none."""
+        if kind == 0:
+            return scalar(0.0)
+        return -evaluate_bounded(p.terms, kind, e, v, p.h)[1] / p.h
+
+    @wp.func
+    def near(kind: int) -> int:
+        """Bounds of position and speed, far ones included."""
+        found = kind & (LOWER | UPPER | SPEED)
+        if (kind & FAR_LOWER) != 0:
+            found = found | LOWER
+        if (kind & FAR_UPPER) != 0:
+            found = found | UPPER
+        return found
 
     @wp.func
     def store(p: wp.ref[Problem], s: wp.ref[Data], input: wp.ref[DofInput], out: wp.ref[JointForceArrays], e: int):
@@ -208,6 +228,17 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
         out.forces.limit[dof] = wp.float32(term_force(p, near(kind), e, v))
         out.forces.friction[dof] = wp.float32(term_force(p, kind & FRICTION, e, v))
         out.forces.applied[dof] = out.joint_f[dof]
+
+    return store
+
+
+@functools.cache
+def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
+    """The kernel: one block per world. The precisions are those of `make_problem`."""
+    structs = make_problem(dynamics, types, linear, pose)
+    Problem, Data, scalar = structs.Problem, structs.Data, types.scalar
+    store, rows = make_store_terms(dynamics, types, linear, pose), make_row_forces(dynamics, types, linear, pose)
+    contact_force, constraint_force = rows.contact_force, rows.constraint_force
 
     @solver_kernel
     def joint_forces(

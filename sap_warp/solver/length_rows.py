@@ -5,6 +5,7 @@ v_b(p) the velocity of its point at p. A straight segment from p0 on body a to p
 """
 
 import functools
+from types import SimpleNamespace
 
 import warp as wp
 
@@ -31,10 +32,9 @@ TINY = 1e-12
 
 
 @functools.cache
-def make_length_kernel(pose: Types, dynamics: Types):
-    """The kernel: one block per world, a lane for each length."""
-    Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
-    to_vec3, rotation, point = points.to_vec3, points.rotation, points.point
+def make_pieces(pose: Types, dynamics: Types) -> SimpleNamespace:
+    """Device functions that let pieces contribute to a length and to its J."""
+    Input, to_vec3 = make_row_input(pose, dynamics), make_row_points(pose, dynamics).to_vec3
     F, vec3 = wp.float64, wp.vec3d
 
     @wp.func
@@ -88,21 +88,16 @@ def make_length_kernel(pose: Types, dynamics: Types):
             add_piece(s, t, b, vec3(), n, p1, o)
             add_piece(s, t, a, vec3(), -n, p0, o)
 
-    @wp.func
-    def add_sum(s: wp.ref[Input], t: int):
-        source = s.lengths.source[t]
-        i = int(source.first)
-        while i < source.last:
-            part = s.lengths.part[i]
-            s.lengths.length[t] = s.lengths.length[t] + part.factor * (s.q[part.coord] + part.ref)
-            if part.dof >= s.free_dofs:
-                s.lengths.known[t] = s.lengths.known[t] + part.factor * s.motion.v0[part.dof]
-            j = int(s.lengths.entry[t])
-            while j < s.lengths.entry[t + 1]:
-                if s.lengths.entry_dof[j] == part.dof:
-                    s.lengths.J[j] = s.lengths.J[j] + part.factor
-                j += 1
-            i += 1
+    return SimpleNamespace(add_piece=add_piece, add_segment=add_segment)
+
+
+@functools.cache
+def make_add_path(pose: Types, dynamics: Types):
+    """``add_path(s, t, o)``: the length of a string over sites, pulleys, spheres and cylinders."""
+    Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
+    rotation, point = points.rotation, points.point
+    add_segment = make_pieces(pose, dynamics).add_segment
+    F, vec3 = wp.float64, wp.vec3d
 
     @wp.func
     def add_path(s: wp.ref[Input], t: int, o: vec3):
@@ -147,6 +142,17 @@ def make_length_kernel(pose: Types, dynamics: Types):
                         s.lengths.length[t] = s.lengths.length[t] + scale * wrap.length
                         add_segment(s, t, after.body, w1, end.body, p1, scale, o)
                     i += 2
+
+    return add_path
+
+
+@functools.cache
+def make_add_sites(pose: Types, dynamics: Types) -> SimpleNamespace:
+    """Device functions for what acts at a site, between two of them, and along the rod of a slider-crank."""
+    Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
+    rotation, point = points.rotation, points.point
+    add_piece = make_pieces(pose, dynamics).add_piece
+    F, vec3 = wp.float64, wp.vec3d
 
     @wp.func
     def add_wrench(s: wp.ref[Input], t: int, o: vec3):
@@ -208,6 +214,36 @@ def make_length_kernel(pose: Types, dynamics: Types):
         s.lengths.length[t] = gear * s.lengths.length[t]
         add_piece(s, t, crank.body, vec3(), by_x * gear, p1, o)
         add_piece(s, t, slider.body, wp.cross(a, by_a) * gear, -by_x * gear, p0, o)
+
+    return SimpleNamespace(add_wrench=add_wrench, add_between=add_between, add_crank=add_crank)
+
+
+@functools.cache
+def make_length_kernel(pose: Types, dynamics: Types):
+    """The kernel: one block per world, a lane for each length."""
+    Input, add_path, sites = (
+        make_row_input(pose, dynamics),
+        make_add_path(pose, dynamics),
+        make_add_sites(pose, dynamics),
+    )
+    add_wrench, add_between, add_crank = sites.add_wrench, sites.add_between, sites.add_crank
+    F, vec3 = wp.float64, wp.vec3d
+
+    @wp.func
+    def add_sum(s: wp.ref[Input], t: int):
+        source = s.lengths.source[t]
+        i = int(source.first)
+        while i < source.last:
+            part = s.lengths.part[i]
+            s.lengths.length[t] = s.lengths.length[t] + part.factor * (s.q[part.coord] + part.ref)
+            if part.dof >= s.free_dofs:
+                s.lengths.known[t] = s.lengths.known[t] + part.factor * s.motion.v0[part.dof]
+            j = int(s.lengths.entry[t])
+            while j < s.lengths.entry[t + 1]:
+                if s.lengths.entry_dof[j] == part.dof:
+                    s.lengths.J[j] = s.lengths.J[j] + part.factor
+                j += 1
+            i += 1
 
     @solver_kernel
     def measure_lengths(first_world: int, stage: wp.array[Input]):

@@ -31,7 +31,7 @@ from .constraint_terms import make_constraint_terms
 from .free_motion import motion_types
 from .integrate import integration_mode
 from .layout import LayoutSizes
-from .line_search import MONOTONE_DECAY, make_line_search
+from .line_search import MONOTONE_DECAY, make_line, make_line_search
 from .objective import make_objective
 from .options import LINE_SEARCHES
 from .solve_data import SCRATCH, NewtonOptions, make_problem
@@ -56,7 +56,7 @@ def make_solve_kernel(
 ):
     """The kernel of the stage; functions are called by all lanes of a block.
 
-    Precisions are those of `make_problem` and `make_line_search`, ``by_value`` that of `struct_parameter`. With
+    Precisions are those of `make_line`, ``by_value`` that of `struct_parameter`. With
     ``fits_a_warp`` the kernel is for small worlds only, as `warps.fits_a_warp` means it, and spills less for that.
     """
     structs = make_problem(dynamics, types, linear, pose)
@@ -69,9 +69,11 @@ def make_solve_kernel(
     row_count, rows_cost, aim_rows, advance_rows = rows.row_count, rows.rows_cost, rows.aim_rows, rows.advance_rows
     dof_terms = make_dof_terms(types)
     evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
-    line_search = make_line_search(dynamics, types, linear, pose, cost)
-    Line, scratch, search = line_search.Line, line_search.scratch, line_search.search
-    line_value = line_search.line_value
+    search, along = (
+        make_line_search(dynamics, types, linear, pose, cost),
+        make_line(dynamics, types, linear, pose, cost),
+    )
+    Line, scratch, line_value = along.Line, along.scratch, along.line_value
     energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
     sum_costs = make_block_sum(costs)
     has_excess_energy = make_stability(dynamics, types, linear, pose)
@@ -503,7 +505,7 @@ def solve_types(options: Any) -> tuple[Types, Types, Types, Types]:
 
 
 def cost_types(options: Any) -> Types:
-    """The precision of costs, as `make_line_search` takes it."""
+    """The precision of costs, as `make_line` takes it."""
     return TYPES[options.cost_precision]
 
 

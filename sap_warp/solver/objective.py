@@ -22,7 +22,7 @@ from ..kernels.types import Types
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
 from .constraint_terms import make_constraint_terms
 from .held_contacts import make_was_held
-from .small_worlds import make_small_worlds
+from .small_worlds import make_column_force, make_contact_impulse, make_row_velocities
 from .solve_data import make_problem
 from .stiffness import make_stiffness
 from .terms.contact import SLIDING, make_projection, make_track
@@ -70,8 +70,9 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
     rows = make_constraint_terms(dynamics, types, linear, pose)
     row_count, start_rows = rows.row_count, rows.start_rows
     add_impulses, add_stiffness = rows.add_impulses, rows.add_stiffness
-    small = make_small_worlds(dynamics, types, linear, pose)
-    row_velocities, contact_impulse, column_force = small.row_velocities, small.contact_impulse, small.column_force
+    row_velocities = make_row_velocities(dynamics, types, linear, pose)
+    contact_impulse = make_contact_impulse(dynamics, types, linear, pose)
+    column_force = make_column_force(dynamics, types, linear, pose)
     add_rows_in_warp = make_warp_add_rows(linear, dynamics)
 
     @wp.func
