@@ -202,10 +202,8 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     ``weight`` the one w is computed in, ``types`` the one of the contact solve, ``by_value`` that of
     `struct_parameter`.
     """
-    dof_terms, rows = (
-        make_prepare_dofs(pose, contact_pose, dynamics, weight, types, by_value),
-        make_fill_rows(pose, contact_pose, dynamics, weight, types, by_value),
-    )
+    dof_terms = make_prepare_dofs(pose, contact_pose, dynamics, weight, types, by_value)
+    rows = make_fill_rows(pose, contact_pose, dynamics, weight, types, by_value)
     prepare_dofs, prepare_distances = dof_terms.prepare_dofs, dof_terms.prepare_distances
     assign_rows, place_rows, refine_rows = rows.assign_rows, rows.place_rows, rows.refine_rows
     choose_contacts = make_choose_contacts(pose, contact_pose, dynamics, weight, types, by_value)

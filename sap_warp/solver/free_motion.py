@@ -5,8 +5,8 @@
     v*      = v0 + A^-1 impulse
 
 The minimum of the objective does not depend on knowing v*: A (v - v*) follows from the impulse, and a constant in the
-cost moves no minimum. So v* is left to the solve, which finds it for the worlds that need it (`newton`), unless the
-options let every world need it.
+cost moves no minimum. So v* is left to the solve, which finds it for the worlds that need it (`momentum_cost`), unless
+the options let every world need it.
 
 Prescribed dofs (kinematic bodies) move with v0, unaccelerated, and have no row in A: what they do to the bodies that
 they carry is part of c.
@@ -164,12 +164,8 @@ def make_dynamics(pose: Types, types: Types):
 
     Composite inertias, column forces, diagonal and impulse.
     """
-    Stage, body_dynamics, apply = (
-        make_motion_stage(pose, types),
-        make_body_dynamics(pose, types),
-        make_inertia(types).apply,
-    )
-    store_force = make_add_rows(types, types).store_force
+    Stage, body_dynamics = make_motion_stage(pose, types), make_body_dynamics(pose, types)
+    apply, store_force = make_inertia(types).apply, make_add_rows(types, types).store_force
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func

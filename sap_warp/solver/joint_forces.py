@@ -16,15 +16,15 @@ from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache, array_struct
-from ..kernels.types import FP64, Types
+from ..kernels.types import FP64
 from .constraint_terms import make_constraint_terms
 from .contact_input import DofInput
+from .contact_terms import make_project_row
 from .integrate import MIDPOINT, make_turn
 from .joint_terms import make_efforts, rotation_to
 from .links import BALL, DISTANCE, FREE
-from .objective import make_project_row
 from .options import POSITION_INTEGRATIONS
-from .solve_data import make_problem
+from .solve_data import Precisions, make_problem
 from .terms.dof import DRIVE, FAR_LOWER, FAR_UPPER, FRICTION, LOWER, MOTOR, PARABOLA, SPEED, UPPER, make_dof_terms
 from .terms.drive import make_drive_term
 
@@ -76,14 +76,12 @@ class JointForceArrays:
 
 
 @functools.cache
-def make_row_forces(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """What contact rows and constraint rows do to a dof; the precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
+def make_row_forces(precisions: Precisions) -> SimpleNamespace:
+    """What contact rows and constraint rows do to a dof."""
+    dynamics, types = precisions.dynamics, precisions.types
+    structs = make_problem(precisions)
     Problem, Data = structs.Problem, structs.Data
-    project_row, row_term = (
-        make_project_row(dynamics, types, linear, pose),
-        make_constraint_terms(dynamics, types, linear, pose).row_term,
-    )
+    project_row, row_term = make_project_row(precisions), make_constraint_terms(precisions).row_term
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
@@ -133,9 +131,9 @@ def make_row_forces(dynamics: Types, types: Types, linear: Types, pose: Types) -
 
 
 @functools.cache
-def make_ball_error(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """``ball_error(p, s, out, e)``: where a ball joint was; the precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
+def make_ball_error(precisions: Precisions):
+    """``ball_error(p, s, out, e)``: where a ball joint was."""
+    structs = make_problem(precisions)
     Problem, Data = structs.Problem, structs.Data
     turn, load_quat = make_turn(), make_spatial(FP64).load_quat
 
@@ -159,12 +157,13 @@ def make_ball_error(dynamics: Types, types: Types, linear: Types, pose: Types):
 
 
 @functools.cache
-def make_store_terms(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """``store(p, s, input, out, e)``: what the terms of a dof do to it; the precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
+def make_store_terms(precisions: Precisions):
+    """``store(p, s, input, out, e)``: what the terms of a dof do to it."""
+    types = precisions.types
+    structs = make_problem(precisions)
     Problem, Data = structs.Problem, structs.Data
     evaluate_bounded, motor_effort = make_dof_terms(types).evaluate_bounded, make_efforts(types).motor_effort
-    is_limited, ball_error = make_drive_term(types).is_limited, make_ball_error(dynamics, types, linear, pose)
+    is_limited, ball_error = make_drive_term(types).is_limited, make_ball_error(precisions)
     scalar = types.scalar
 
     @wp.func
@@ -233,11 +232,12 @@ def make_store_terms(dynamics: Types, types: Types, linear: Types, pose: Types):
 
 
 @functools.cache
-def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """The kernel: one block per world. The precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
+def make_joint_force_kernel(precisions: Precisions):
+    """The kernel: one block per world."""
+    types = precisions.types
+    structs = make_problem(precisions)
     Problem, Data, scalar = structs.Problem, structs.Data, types.scalar
-    store, rows = make_store_terms(dynamics, types, linear, pose), make_row_forces(dynamics, types, linear, pose)
+    store, rows = make_store_terms(precisions), make_row_forces(precisions)
     contact_force, constraint_force = rows.contact_force, rows.constraint_force
 
     @solver_kernel
@@ -294,7 +294,7 @@ class SapJointForces:
 
         argument = self._arrays.get(arrays, make)
         rows = solver.contact_jacobian
-        kernel = make_joint_force_kernel(*solver.contact_solve.precisions)
+        kernel = make_joint_force_kernel(solver.contact_solve.precisions)
         inputs = rows.dof_input(control, ctrl)
         worlds.launch(kernel, *solver.contact_solve.arguments, inputs, argument, dt, device=device)
         return self._forces

@@ -221,11 +221,8 @@ def make_add_sites(pose: Types, dynamics: Types) -> SimpleNamespace:
 @functools.cache
 def make_length_kernel(pose: Types, dynamics: Types):
     """The kernel: one block per world, a lane for each length."""
-    Input, add_path, sites = (
-        make_row_input(pose, dynamics),
-        make_add_path(pose, dynamics),
-        make_add_sites(pose, dynamics),
-    )
+    Input, sites = make_row_input(pose, dynamics), make_add_sites(pose, dynamics)
+    add_path = make_add_path(pose, dynamics)
     add_wrench, add_between, add_crank = sites.add_wrench, sites.add_between, sites.add_crank
     F, vec3 = wp.float64, wp.vec3d
 

@@ -20,7 +20,7 @@ from ..kernels.types import Types
 from ..kernels.warps import GROUP, GROUP_BITS, first_lane, is_warp, make_from_lane, make_group_sum
 from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
-from .solve_data import make_problem
+from .solve_data import Precisions, make_problem
 from .terms.contact import make_track
 from .terms.dof import make_dof_terms
 
@@ -61,16 +61,17 @@ def make_cost_scratch(types: Types, cost: Types, Data: Any) -> Any:
 
 
 @functools.cache
-def make_line(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types) -> SimpleNamespace:
-    """The cost along a line. Precisions are those of `make_problem`, and ``cost`` that of costs, slopes and steps."""
+def make_line(precisions: Precisions) -> SimpleNamespace:
+    """The cost along a line."""
+    types, cost = precisions.types, precisions.cost
     scalar, vec3 = cost.scalar, cost.vec3
     term_scalar = types.scalar
     to_cost = make_spatial(cost).to_vec3
-    structs = make_problem(dynamics, types, linear, pose)
+    structs = make_problem(precisions)
     Problem, Data = structs.Problem, structs.Data
     evaluate_bounded = make_dof_terms(types).evaluate_bounded
     value_along = make_track(types).value_along
-    bounded_along = make_constraint_terms(dynamics, types, linear, pose).bounded_along
+    bounded_along = make_constraint_terms(precisions).bounded_along
     block_sum, scratch = make_block_sum(vec3), make_cost_scratch(types, cost, Data)
 
     @wp.struct
@@ -146,11 +147,12 @@ def make_line(dynamics: Types, types: Types, linear: Types, pose: Types, cost: T
 
 
 @functools.cache
-def make_monotone_decay(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types):
-    """``monotone_decay(p, s, line) -> Step``; the precisions are those of `make_line`."""
+def make_monotone_decay(precisions: Precisions):
+    """``monotone_decay(p, s, line) -> Step``."""
+    types, cost = precisions.types, precisions.cost
     scalar = cost.scalar
     rel_slack = SINGLE_REL_SLACK if types.scalar is wp.float32 else MONOTONE_REL_SLACK
-    F = make_line(dynamics, types, linear, pose, cost)
+    F = make_line(precisions)
     Problem, Data, Line, Step, scratch = F.Problem, F.Data, F.Line, F.Step, F.scratch
     share_of_cost, change_of_parabola = F.share_of_cost, F.change_of_parabola
     group_sum, from_lane, step_from = make_group_sum(scalar), make_from_lane(scalar), make_from_lane(wp.float32)
@@ -215,9 +217,10 @@ def make_monotone_decay(dynamics: Types, types: Types, linear: Types, pose: Type
 
 
 @functools.cache
-def make_armijo_decay(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types):
-    """``armijo_decay(p, s, line) -> Step``; the precisions are those of `make_line`."""
-    scalar, F = cost.scalar, make_line(dynamics, types, linear, pose, cost)
+def make_armijo_decay(precisions: Precisions):
+    """``armijo_decay(p, s, line) -> Step``."""
+    cost = precisions.cost
+    scalar, F = cost.scalar, make_line(precisions)
     Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
@@ -267,9 +270,10 @@ def make_armijo_decay(dynamics: Types, types: Types, linear: Types, pose: Types,
 
 
 @functools.cache
-def make_root_searches(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types) -> SimpleNamespace:
-    """``loose_root(p, s, line) -> Step`` and ``exact_root``; the precisions are those of `make_line`."""
-    scalar, F = cost.scalar, make_line(dynamics, types, linear, pose, cost)
+def make_root_searches(precisions: Precisions) -> SimpleNamespace:
+    """``loose_root(p, s, line) -> Step`` and ``exact_root``."""
+    cost = precisions.cost
+    scalar, F = cost.scalar, make_line(precisions)
     Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
@@ -349,15 +353,13 @@ def make_root_searches(dynamics: Types, types: Types, linear: Types, pose: Types
 
 
 @functools.cache
-def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types):
-    """``search(p, s, line) -> Step`` by the variant of the options; the precisions are those of `make_line`."""
-    scalar, F = cost.scalar, make_line(dynamics, types, linear, pose, cost)
+def make_line_search(precisions: Precisions):
+    """``search(p, s, line) -> Step`` by the variant of the options."""
+    cost = precisions.cost
+    scalar, F = cost.scalar, make_line(precisions)
     Problem, Data, Line, Step = F.Problem, F.Data, F.Line, F.Step
-    monotone_decay, armijo_decay = (
-        make_monotone_decay(dynamics, types, linear, pose, cost),
-        make_armijo_decay(dynamics, types, linear, pose, cost),
-    )
-    roots = make_root_searches(dynamics, types, linear, pose, cost)
+    monotone_decay, armijo_decay = make_monotone_decay(precisions), make_armijo_decay(precisions)
+    roots = make_root_searches(precisions)
     loose_root, exact_root = roots.loose_root, roots.exact_root
 
     @wp.func

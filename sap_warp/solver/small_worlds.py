@@ -13,17 +13,17 @@ import warp as wp
 
 from ..kernels.lanes import lane
 from ..kernels.spatial import make_spatial
-from ..kernels.types import Types
 from ..kernels.warps import any_lane, make_from_lane
-from .solve_data import make_problem
+from .solve_data import Precisions, make_problem
 from .terms.contact import SLIDING
 
 
 @functools.cache
-def make_row_velocities(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """``row_velocities(p, v, out)``: J v of all contact rows; the precisions are those of `make_problem`."""
+def make_row_velocities(precisions: Precisions):
+    """``row_velocities(p, v, out)``: J v of all contact rows."""
+    types = precisions.types
     scalar, vec3 = types.scalar, types.vec3
-    Problem = make_problem(dynamics, types, linear, pose).Problem
+    Problem = make_problem(precisions).Problem
     to_vec3 = make_spatial(types).to_vec3
     vector_from, index_from = make_from_lane(vec3), make_from_lane(int)
 
@@ -92,10 +92,11 @@ def make_row_velocities(dynamics: Types, types: Types, linear: Types, pose: Type
 
 
 @functools.cache
-def make_contact_impulse(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """``contact_impulse(p, s, e)``: what the contact rows do to a dof; the precisions are those of `make_problem`."""
+def make_contact_impulse(precisions: Precisions):
+    """``contact_impulse(p, s, e)``: what the contact rows do to a dof."""
+    types = precisions.types
     scalar, vec3 = types.scalar, types.vec3
-    structs = make_problem(dynamics, types, linear, pose)
+    structs = make_problem(precisions)
     Problem, Data = structs.Problem, structs.Data
     to_vec3 = make_spatial(types).to_vec3
 
@@ -128,9 +129,10 @@ def make_contact_impulse(dynamics: Types, types: Types, linear: Types, pose: Typ
 
 
 @functools.cache
-def make_column_force(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """``column_force(p, s)``: what G of the contact rows makes of a dof; the precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
+def make_column_force(precisions: Precisions):
+    """``column_force(p, s)``: what G of the contact rows makes of a dof."""
+    linear = precisions.linear
+    structs = make_problem(precisions)
     Problem, Data = structs.Problem, structs.Data
     lscalar, lvec3, to_linear = linear.scalar, linear.vec3, make_spatial(linear).to_vec3
     index_from, linear_from = make_from_lane(int), make_from_lane(lvec3)

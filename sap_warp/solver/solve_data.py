@@ -2,6 +2,7 @@
 
 import functools
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import warp as wp
 
@@ -32,16 +33,25 @@ class NewtonOptions:
     widest: wp.float64  # dofs of the largest tree
 
 
-@functools.cache
-def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Structs ``Problem`` and ``Data``.
+class Precisions(NamedTuple):
+    """Precisions of a solve: all that its device functions depend on."""
 
-    Args:
-        dynamics: Precision of free motion.
-        types: Precision of v, gradient, contact terms and cost.
-        linear: Precision of the Hessian and its factorization.
-        pose: Precision of poses.
-    """
+    dynamics: Types
+    """Of free motion."""
+    types: Types
+    """Of v, gradient and terms."""
+    linear: Types
+    """Of the Hessian and its factorization."""
+    pose: Types
+    """Of poses."""
+    cost: Types
+    """Of costs, slopes and steps of the line search."""
+
+
+@functools.cache
+def make_problem(precisions: Precisions) -> SimpleNamespace:
+    """Structs ``Problem`` and ``Data``."""
+    dynamics, types, linear, pose = precisions.dynamics, precisions.types, precisions.linear, precisions.pose
     scalar, vec3 = types.scalar, types.vec3
     Projection, Track = make_projection(types).Projection, make_track(types).Track
     Motion, Contacts, Rows = make_motion_data(pose, dynamics), make_contact_data(types), make_constraint_data(types)

@@ -22,7 +22,7 @@ SIZE = 48
 
 @functools.cache
 def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamespace:
-    """Device functions on arrays of such matrices, in the precisions of `make_problem`.
+    """Device functions on arrays of such matrices, in precisions of a solve (`solve_data.Precisions`).
 
     ``gather`` sums up the rows of a body, ``add_child`` adds another body's matrix, ``multiply`` writes the forces
     K S of dofs, in six runs for each world, as `packed_rows.make_add_rows` takes them. ``Blocks`` and ``add_row`` are
