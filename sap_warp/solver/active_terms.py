@@ -15,14 +15,13 @@ from ..kernels.lanes import barrier, lane, make_block_sum
 from .constraint_terms import make_constraint_terms
 from .momentum_cost import make_find_v_star
 from .solve_data import Precisions, make_problem
-from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER
+from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER, make_dof_terms
 
 
 @functools.cache
 def make_choose_terms(precisions: Precisions) -> SimpleNamespace:
     """Device functions about the terms at hand."""
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     row_count = make_constraint_terms(precisions).row_count
 
     @wp.func
@@ -64,8 +63,7 @@ def make_choose_terms(precisions: Precisions) -> SimpleNamespace:
 def make_admit_limits(precisions: Precisions):
     """``admit_limits(p, s)``."""
     types, cost = precisions.types, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
+    (Problem, Data), Terms = make_problem(precisions), make_dof_terms(types).DofTerms
     scalar, vec3, energy, block_sum = types.scalar, types.vec3, cost.scalar, make_block_sum(types.vec3)
     list_terms, find_v_star = make_choose_terms(precisions).list_terms, make_find_v_star(precisions)
 

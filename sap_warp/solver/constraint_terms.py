@@ -20,7 +20,7 @@ from .terms.bounded import UNBOUNDED, make_bounded_term
 def make_row_terms(precisions: Precisions) -> SimpleNamespace:
     """Device functions about one row."""
     types = precisions.types
-    Problem, Rows = make_problem(precisions).Problem, make_constraint_data(types)
+    Problem, Rows = make_problem(precisions)[0], make_constraint_data(types)
     bounded, scalar, vec3 = make_bounded_term(types), types.scalar, types.vec3
 
     @wp.func
@@ -55,8 +55,7 @@ def make_row_terms(precisions: Precisions) -> SimpleNamespace:
 def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
     """Device functions about the rows of a world."""
     types, linear = precisions.types, precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
 
     terms = make_row_terms(precisions)

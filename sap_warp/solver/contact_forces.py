@@ -52,8 +52,7 @@ class ForceArrays:
 def make_contact_force_kernel(precisions: Precisions):
     """The kernel: one block per world."""
     types, pose = precisions.types, precisions.pose
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     project_row = make_project_row(precisions)
     scalar, vec3, F = types.scalar, types.vec3, wp.float64
     to_vec3, to_vec3f, to_pose = (make_spatial(t).to_vec3 for t in (types, FP32, pose))

@@ -22,9 +22,8 @@ from .terms.contact import make_projection, make_track
 @functools.cache
 def make_project_row(precisions: Precisions):
     """``project_row(p, row, vc)``: impulse, cost and curvature of a contact row at relative velocity vc."""
-    types = precisions.types
-    Problem, vec3 = make_problem(precisions).Problem, types.vec3
-    term = make_projection(types)
+    Problem, vec3 = make_problem(precisions)[0], precisions.types.vec3
+    term = make_projection(precisions.types)
     Projection, project = term.Projection, term.project
 
     @wp.func
@@ -39,8 +38,7 @@ def make_project_row(precisions: Precisions):
 @functools.cache
 def make_motion_columns(precisions: Precisions) -> SimpleNamespace:
     """``column_w(p, e)`` and ``column_v(p, e)``: spatial velocity for v_e = 1."""
-    types = precisions.types
-    Problem, vec3, to_vec3 = make_problem(precisions).Problem, types.vec3, make_spatial(types).to_vec3
+    Problem, vec3, to_vec3 = make_problem(precisions)[0], precisions.types.vec3, make_spatial(precisions.types).to_vec3
 
     @wp.func
     def column_w(p: wp.ref[Problem], e: int) -> vec3:
@@ -56,10 +54,8 @@ def make_motion_columns(precisions: Precisions) -> SimpleNamespace:
 @functools.cache
 def make_velocities(precisions: Precisions) -> SimpleNamespace:
     """Device functions from v to bodies and rows."""
-    types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
-    scalar, vec3, columns = types.scalar, types.vec3, make_motion_columns(precisions)
+    Problem, Data = make_problem(precisions)
+    scalar, vec3, columns = precisions.types.scalar, precisions.types.vec3, make_motion_columns(precisions)
     column_w, column_v = columns.column_w, columns.column_v
 
     @wp.func
@@ -109,12 +105,14 @@ def make_velocities(precisions: Precisions) -> SimpleNamespace:
 @functools.cache
 def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
     """Device functions about all rows of a world."""
-    types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     velocities, row_velocities = make_velocities(precisions), make_row_velocities(precisions)
     body_velocities, relative_velocity = velocities.body_velocities, velocities.relative_velocity
-    scalar, track, project_row = types.scalar, make_track(types).track, make_project_row(precisions)
+    scalar, track, project_row = (
+        precisions.types.scalar,
+        make_track(precisions.types).track,
+        make_project_row(precisions),
+    )
 
     @wp.func
     def aim_contacts(p: wp.ref[Problem], s: wp.ref[Data]):

@@ -39,7 +39,7 @@ def make_was_held(precisions: Precisions):
     """``was_held(p, row, vc, at)``: whether a row that slides at v0 stuck before; ``at`` is its projection there."""
     dynamics, types, pose = precisions.dynamics, precisions.types, precisions.pose
     scalar, vec3 = types.scalar, types.vec3
-    Problem, Projection = make_problem(precisions).Problem, make_projection(types).Projection
+    Problem, Projection = make_problem(precisions)[0], make_projection(types).Projection
     point_acceleration = make_point_acceleration(pose, dynamics, types)
 
     @wp.func
@@ -62,9 +62,8 @@ def make_was_held(precisions: Precisions):
 @functools.cache
 def make_hold_row(precisions: Precisions):
     """``hold_row(p, row, vc)``: impulse, cost and curvature of a row that has to stick."""
-    types = precisions.types
-    Problem, vec3 = make_problem(precisions).Problem, types.vec3
-    term = make_projection(types)
+    Problem, vec3 = make_problem(precisions)[0], precisions.types.vec3
+    term = make_projection(precisions.types)
     Projection, held = term.Projection, term.held
 
     @wp.func
@@ -78,8 +77,7 @@ def make_hold_row(precisions: Precisions):
 def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
     """Device functions about rows that overshoot."""
     types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
     project_row, hold_row = make_project_row(precisions), make_hold_row(precisions)
 

@@ -79,8 +79,7 @@ class JointForceArrays:
 def make_row_forces(precisions: Precisions) -> SimpleNamespace:
     """What contact rows and constraint rows do to a dof."""
     dynamics, types = precisions.dynamics, precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     project_row, row_term = make_project_row(precisions), make_constraint_terms(precisions).row_term
     scalar, vec3 = types.scalar, types.vec3
 
@@ -133,8 +132,7 @@ def make_row_forces(precisions: Precisions) -> SimpleNamespace:
 @functools.cache
 def make_ball_error(precisions: Precisions):
     """``ball_error(p, s, out, e)``: where a ball joint was."""
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     turn, load_quat = make_turn(), make_spatial(FP64).load_quat
 
     @wp.func
@@ -160,8 +158,7 @@ def make_ball_error(precisions: Precisions):
 def make_store_terms(precisions: Precisions):
     """``store(p, s, input, out, e)``: what the terms of a dof do to it."""
     types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     evaluate_bounded, motor_effort = make_dof_terms(types).evaluate_bounded, make_efforts(types).motor_effort
     is_limited, ball_error = make_drive_term(types).is_limited, make_ball_error(precisions)
     scalar = types.scalar
@@ -234,9 +231,7 @@ def make_store_terms(precisions: Precisions):
 @functools.cache
 def make_joint_force_kernel(precisions: Precisions):
     """The kernel: one block per world."""
-    types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data, scalar = structs.Problem, structs.Data, types.scalar
+    (Problem, Data), scalar = make_problem(precisions), precisions.types.scalar
     store, rows = make_store_terms(precisions), make_row_forces(precisions)
     contact_force, constraint_force = rows.contact_force, rows.constraint_force
 

@@ -67,8 +67,7 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
     scalar, vec3 = cost.scalar, cost.vec3
     term_scalar = types.scalar
     to_cost = make_spatial(cost).to_vec3
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     evaluate_bounded = make_dof_terms(types).evaluate_bounded
     value_along = make_track(types).value_along
     bounded_along = make_constraint_terms(precisions).bounded_along
@@ -219,8 +218,7 @@ def make_monotone_decay(precisions: Precisions):
 @functools.cache
 def make_armijo_decay(precisions: Precisions):
     """``armijo_decay(p, s, line) -> Step``."""
-    cost = precisions.cost
-    scalar, F = cost.scalar, make_line(precisions)
+    scalar, F = precisions.cost.scalar, make_line(precisions)
     Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
@@ -272,8 +270,7 @@ def make_armijo_decay(precisions: Precisions):
 @functools.cache
 def make_root_searches(precisions: Precisions) -> SimpleNamespace:
     """``loose_root(p, s, line) -> Step`` and ``exact_root``."""
-    cost = precisions.cost
-    scalar, F = cost.scalar, make_line(precisions)
+    scalar, F = precisions.cost.scalar, make_line(precisions)
     Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
@@ -355,8 +352,7 @@ def make_root_searches(precisions: Precisions) -> SimpleNamespace:
 @functools.cache
 def make_line_search(precisions: Precisions):
     """``search(p, s, line) -> Step`` by the variant of the options."""
-    cost = precisions.cost
-    scalar, F = cost.scalar, make_line(precisions)
+    scalar, F = precisions.cost.scalar, make_line(precisions)
     Problem, Data, Line, Step = F.Problem, F.Data, F.Line, F.Step
     monotone_decay, armijo_decay = make_monotone_decay(precisions), make_armijo_decay(precisions)
     roots = make_root_searches(precisions)

@@ -25,8 +25,7 @@ from .terms.dof import PARABOLA, make_dof_terms
 def make_find_v_star(precisions: Precisions):
     """``find_v_star(p, s)``: v* and the momentum's cost at v0."""
     types, linear, cost = precisions.types, precisions.linear, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     energy, costs, scratch = cost.scalar, cost.vec3, make_line(precisions).scratch
     sum_costs, solve, shifted = make_block_sum(costs), make_solve(linear), make_shifted(linear)
     scalar, lscalar = types.scalar, linear.scalar
@@ -65,8 +64,7 @@ def make_find_v_star(precisions: Precisions):
 def make_momentum_cost(precisions: Precisions) -> SimpleNamespace:
     """`Cost` and the device functions that keep it right."""
     types, cost = precisions.types, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     energy, costs, along = cost.scalar, cost.vec3, make_line(precisions)
     Line, scratch, sum_costs = along.Line, along.scratch, make_block_sum(costs)
     scalar, find_v_star = types.scalar, make_find_v_star(precisions)
@@ -108,8 +106,7 @@ def make_momentum_cost(precisions: Precisions) -> SimpleNamespace:
 def make_cost_at_start(precisions: Precisions):
     """``cost_at_start(p, s, line, known)``."""
     types, cost = precisions.types, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
     along, sum_costs = make_line(precisions), make_block_sum(costs)
     Line, scratch, Cost = along.Line, along.scratch, make_momentum_cost(precisions).Cost

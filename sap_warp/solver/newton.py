@@ -48,10 +48,8 @@ FREE_STEPS = 3
 @functools.cache
 def make_choose_world(precisions: Precisions):
     """``choose_world(p, s, world, dt)``."""
-    types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
-    scalar, window = types.scalar, make_window(Data, SCRATCH)
+    Problem, Data = make_problem(precisions)
+    scalar, window = precisions.types.scalar, make_window(Data, SCRATCH)
 
     @wp.func
     def choose_world(p: wp.ref[Problem], s: wp.ref[Data], world: int, dt: wp.float64):
@@ -72,8 +70,7 @@ def make_choose_world(precisions: Precisions):
 def make_free_world(precisions: Precisions) -> SimpleNamespace:
     """Worlds that need no iteration."""
     dynamics, types, cost = precisions.dynamics, precisions.types, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, energy = types.scalar, cost.scalar
     multiply, find_v_star = make_multiply(dynamics, types), make_find_v_star(precisions)
 
@@ -119,8 +116,7 @@ def make_solve_kernel(precisions: Precisions, by_value: bool, fits_a_warp: bool 
     ``by_value`` is that of `struct_parameter`. With ``fits_a_warp`` the kernel is for small worlds only, as
     `warps.fits_a_warp` means it, and spills less for that.
     """
-    structs = make_problem(precisions)
-    Problem, Data, energy = structs.Problem, structs.Data, precisions.cost.scalar
+    (Problem, Data), energy = make_problem(precisions), precisions.cost.scalar
     choose_world, admit_limits = make_choose_world(precisions), make_admit_limits(precisions)
     free_world, chosen = make_free_world(precisions), make_choose_terms(precisions)
     keep_velocity, move_freely = free_world.keep_velocity, free_world.move_freely
@@ -243,12 +239,12 @@ class SapContactSolve:
         self.types = self.precisions.types
         self.integration = integration_mode(options)
         motion = contact_jacobian.free_motion
-        structs = make_problem(self.precisions)
-        self.problem: Any = structs.Problem()
+        Problem, Data = make_problem(self.precisions)
+        self.problem: Any = Problem()
         self.problem.layout, self.problem.motion, self.problem.options = layout, motion.data, _options(options, layout)
         self.problem.contacts, self.problem.terms = contact_jacobian.data, contact_jacobian.terms
         self.problem.bilateral = constraints.data
-        self.data: Any = structs.Data()
+        self.data: Any = Data()
         scratch = Scratch(layout, sizes, model.device, contact_jacobian.capacity)
         allocate_arrays(self.data, self._counts(scratch, sizes, constraints, lanes), 0, model.device)
         self.data.slot, self._max_blocks = scratch.slot, scratch.max_blocks

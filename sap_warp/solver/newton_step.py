@@ -27,8 +27,7 @@ from .terms.dof import PARABOLA, make_dof_terms
 def make_start_at_v0(precisions: Precisions):
     """``start_at_v0(p, s, hold)``."""
     dynamics, types = precisions.dynamics, precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
     multiply, start_rows = make_multiply(dynamics, types), make_constraint_terms(precisions).start_rows
     velocities, row_velocities = make_velocities(precisions), make_row_velocities(precisions)
@@ -85,8 +84,7 @@ def make_start_at_v0(precisions: Precisions):
 def make_step(precisions: Precisions) -> SimpleNamespace:
     """``aim(p, s, line)`` and ``advance(p, s, line, step, goes_on)``."""
     types, cost = precisions.types, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, energy, to_cost = types.scalar, types.vec3, cost.scalar, make_spatial(cost).to_vec3
     along, sum_costs = make_line(precisions), make_block_sum(cost.vec3)
     Line, scratch = along.Line, along.scratch
@@ -143,8 +141,7 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
 def make_free_step(precisions: Precisions) -> SimpleNamespace:
     """``overshoots(p, s, line)`` and ``advance_freely(p, s, hold)``."""
     types, cost = precisions.types, precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, energy, along = types.scalar, cost.scalar, make_line(precisions)
     Line, line_value, advance_rows = along.Line, along.line_value, make_constraint_terms(precisions).advance_rows
     held = make_hold_contacts(precisions)

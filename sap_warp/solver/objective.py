@@ -30,8 +30,7 @@ from .terms.dof import make_dof_terms
 def make_accumulate(precisions: Precisions):
     """``accumulate(p, s, stiff)``: what contacts do to subtrees."""
     dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, stiffness = types.scalar, types.vec3, make_stiffness(dynamics, types, linear)
     gather_stiffness, add_child = stiffness.gather, stiffness.add_child
 
@@ -101,8 +100,7 @@ def make_accumulate(precisions: Precisions):
 def make_gradient(precisions: Precisions):
     """``gradient(p, s)``: g and its norms."""
     types, linear = precisions.types, precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
     columns, rows = make_motion_columns(precisions), make_constraint_terms(precisions)
     column_w, column_v, row_count, add_impulses = columns.column_w, columns.column_v, rows.row_count, rows.add_impulses
@@ -149,8 +147,7 @@ def make_gradient(precisions: Precisions):
 def make_couple_pairs(precisions: Precisions):
     """``couple_pairs(p, s)``: blocks of H between touching bodies."""
     dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     to_linear, stiffness = make_spatial(linear).to_vec3, make_stiffness(dynamics, types, linear)
     Blocks, add_row = stiffness.Blocks, stiffness.add_row
 
@@ -204,8 +201,7 @@ def make_couple_pairs(precisions: Precisions):
 def make_add_tree_rows(precisions: Precisions):
     """``add_tree_rows(p, s)``: A and the stiffness of subtrees."""
     dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     columns, multiply_columns = make_add_rows(linear, dynamics), make_stiffness(dynamics, types, linear).multiply
     store_force, add_rows = columns.store_force, columns.add_rows
     add_rows_in_warp = make_warp_add_rows(linear, dynamics)
@@ -247,11 +243,9 @@ def make_add_tree_rows(precisions: Precisions):
 @functools.cache
 def make_hessian(precisions: Precisions):
     """``hessian(p, s)``: H."""
-    linear = precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     add_tree_rows, couple_pairs = make_add_tree_rows(precisions), make_couple_pairs(precisions)
-    lscalar, add_stiffness = linear.scalar, make_constraint_terms(precisions).add_stiffness
+    lscalar, add_stiffness = precisions.linear.scalar, make_constraint_terms(precisions).add_stiffness
 
     @wp.func(inline=True)  # a call would need the structs in memory
     def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
@@ -285,8 +279,7 @@ def make_hessian(precisions: Precisions):
 def make_newton_direction(precisions: Precisions):
     """``newton_direction(p, s)``: dv and A dv."""
     dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
     scalar, factor_and_solve = types.scalar, make_cholesky(linear)
 

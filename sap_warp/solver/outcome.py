@@ -21,8 +21,7 @@ LARGEST_SPEED = 1e15
 def make_outcome(precisions: Precisions) -> SimpleNamespace:
     """`Outcome` and ``store_outcome(p, s, r)``."""
     types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
     has_excess_energy = make_stability(precisions)
 

@@ -23,7 +23,7 @@ def make_row_velocities(precisions: Precisions):
     """``row_velocities(p, v, out)``: J v of all contact rows."""
     types = precisions.types
     scalar, vec3 = types.scalar, types.vec3
-    Problem = make_problem(precisions).Problem
+    Problem = make_problem(precisions)[0]
     to_vec3 = make_spatial(types).to_vec3
     vector_from, index_from = make_from_lane(vec3), make_from_lane(int)
 
@@ -96,8 +96,7 @@ def make_contact_impulse(precisions: Precisions):
     """``contact_impulse(p, s, e)``: what the contact rows do to a dof."""
     types = precisions.types
     scalar, vec3 = types.scalar, types.vec3
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     to_vec3 = make_spatial(types).to_vec3
 
     @wp.func
@@ -132,8 +131,7 @@ def make_contact_impulse(precisions: Precisions):
 def make_column_force(precisions: Precisions):
     """``column_force(p, s)``: what G of the contact rows makes of a dof."""
     linear = precisions.linear
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     lscalar, lvec3, to_linear = linear.scalar, linear.vec3, make_spatial(linear).to_vec3
     index_from, linear_from = make_from_lane(int), make_from_lane(lvec3)
 

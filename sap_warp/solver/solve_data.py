@@ -1,8 +1,7 @@
 """The convex problem of a world, which no solve changes, and what the Newton iteration changes."""
 
 import functools
-from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import warp as wp
 
@@ -49,7 +48,7 @@ class Precisions(NamedTuple):
 
 
 @functools.cache
-def make_problem(precisions: Precisions) -> SimpleNamespace:
+def make_problem(precisions: Precisions) -> tuple[Any, Any]:
     """Structs ``Problem`` and ``Data``."""
     dynamics, types, linear, pose = precisions.dynamics, precisions.types, precisions.linear, precisions.pose
     scalar, vec3 = types.scalar, types.vec3
@@ -120,7 +119,7 @@ def make_problem(precisions: Precisions) -> SimpleNamespace:
         velocity: wp.array(dtype=wp.float64)  # the minimizer, sap order, Newton's dofs
         energy: wp.array(dtype=wp.vec3d)  # kinetic, work of impulses and applied forces, excess [J], see `stability`
 
-    return SimpleNamespace(Problem=Problem, Data=Data, Motion=Motion, Contacts=Contacts, Terms=Terms)
+    return Problem, Data
 
 
 SCRATCH = (

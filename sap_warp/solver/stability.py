@@ -41,10 +41,8 @@ def forget_energy(mask: Bools, watched_out: Ints) -> None:
 @functools.cache
 def make_stability(precisions: Precisions) -> Any:
     """``has_excess_energy(p, s)``, by all lanes of a block, once in each step of a world that moves and was solved."""
-    types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
-    scalar, vec3 = types.scalar, types.vec3
+    Problem, Data = make_problem(precisions)
+    scalar, vec3 = precisions.types.scalar, precisions.types.vec3
     block_sum = make_block_sum(vec3)
     F = wp.float64
 

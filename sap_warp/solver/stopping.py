@@ -24,10 +24,8 @@ LONG_STEP = 0.5
 @functools.cache
 def make_is_optimal(precisions: Precisions):
     """``is_optimal(p, s, r)``."""
-    types = precisions.types
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
-    scalar, gradient, Outcome = types.scalar, make_gradient(precisions), make_outcome(precisions).Outcome
+    Problem, Data = make_problem(precisions)
+    scalar, gradient, Outcome = precisions.types.scalar, make_gradient(precisions), make_outcome(precisions).Outcome
 
     @wp.func
     def is_optimal(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]) -> bool:
@@ -46,10 +44,8 @@ def make_is_optimal(precisions: Precisions):
 @functools.cache
 def make_is_settled(precisions: Precisions):
     """``is_settled(p, s, line, known, alpha, gain)``."""
-    cost = precisions.cost
-    structs = make_problem(precisions)
-    Problem, Data = structs.Problem, structs.Data
-    energy, Line, momentum = cost.scalar, make_line(precisions).Line, make_momentum_cost(precisions)
+    Problem, Data = make_problem(precisions)
+    energy, Line, momentum = precisions.cost.scalar, make_line(precisions).Line, make_momentum_cost(precisions)
     Cost, know_cost = momentum.Cost, momentum.know_cost
 
     @wp.func
