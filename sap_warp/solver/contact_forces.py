@@ -15,7 +15,7 @@ from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache
 from ..kernels.types import FP32
-from .contact_terms import make_project_row
+from .contact_terms import make_row_projections
 from .solve_data import Precisions, make_problem
 
 
@@ -53,7 +53,7 @@ def make_contact_force_kernel(precisions: Precisions):
     """The kernel: one block per world."""
     types, pose = precisions.types, precisions.pose
     Problem, Data = make_problem(precisions)
-    project_row = make_project_row(precisions)
+    project_row = make_row_projections(precisions).project_row
     scalar, vec3, F = types.scalar, types.vec3, wp.float64
     to_vec3, to_vec3f, to_pose = (make_spatial(t).to_vec3 for t in (types, FP32, pose))
 

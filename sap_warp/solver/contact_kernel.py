@@ -25,6 +25,13 @@ from .joint_terms import make_distance_rows, make_joint_terms
 from .layout import Layout
 
 
+@functools.cache
+def stage_access(pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool) -> tuple[Any, Any, Any]:
+    """Type of the parameter for the stage, ``read(parameter)`` and ``flat(stage)``; see `struct_parameter`."""
+    Stage = make_contact_stage(pose, dynamics, weight, types)
+    return *struct_parameter(Stage, by_value), make_flat(Stage)
+
+
 def large(by_value: bool) -> Any:
     """The decorator of large functions."""
     return wp.func if by_value else wp.func(inline=False)
@@ -49,11 +56,10 @@ def make_prepare_dofs(
     pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool
 ) -> SimpleNamespace:
     """Device functions for terms and distance joints of a world; arguments are those of `make_contact_kernel`."""
-    Stage = make_contact_stage(pose, dynamics, weight, types)
     prepare_dof = make_joint_terms(pose, dynamics, weight, types)
     prepare_distance = make_distance_rows(pose, contact_pose, dynamics, weight, types)
-    flat_stage, flat_dofs = make_flat(Stage), make_flat(DofInput)
-    stage_type, read_stage = struct_parameter(Stage, by_value)
+    stage_type, read_stage, flat_stage = stage_access(pose, dynamics, weight, types, by_value)
+    flat_dofs = make_flat(DofInput)
 
     @wp.func
     def prepare_dofs(stage_in: stage_type, dofs_in: wp.array[DofInput], world: int, dt: wp.float64):
@@ -95,12 +101,11 @@ def make_fill_rows(
     pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool
 ) -> SimpleNamespace:
     """Device functions that fill the contact rows of a world; arguments are those of `make_contact_kernel`."""
-    Stage = make_contact_stage(pose, dynamics, weight, types)
     assign_contacts = make_assign_contacts(pose, dynamics, weight, types)
     place_contacts = make_place_contacts(pose, contact_pose, dynamics, weight, types)
     refine_contact = make_refine_contact(pose, contact_pose, dynamics, weight, types)
-    flat_stage, flat_contacts = make_flat(Stage), make_flat(ContactInput)
-    stage_type, read_stage = struct_parameter(Stage, by_value)
+    stage_type, read_stage, flat_stage = stage_access(pose, dynamics, weight, types, by_value)
+    flat_contacts = make_flat(ContactInput)
 
     @wp.func
     def assign_rows(
@@ -156,10 +161,9 @@ def make_choose_contacts(
     pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool
 ):
     """``choose_contacts(stage, contacts, world, first, last)``; arguments are those of `make_contact_kernel`."""
-    Stage = make_contact_stage(pose, dynamics, weight, types)
     keep_deepest = make_keep_deepest(pose, contact_pose, dynamics)
-    flat_stage, flat_contacts = make_flat(Stage), make_flat(ContactInput)
-    stage_type, read_stage = struct_parameter(Stage, by_value)
+    stage_type, read_stage, flat_stage = stage_access(pose, dynamics, weight, types, by_value)
+    flat_contacts = make_flat(ContactInput)
 
     @wp.func
     def choose_contacts(stage_in: stage_type, contacts_in: wp.array[ContactInput], world: int, first: int, last: int):
@@ -180,7 +184,7 @@ def make_choose_contacts(
 def make_list_world(pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool):
     """``list_world(stage, world)``; arguments are those of `make_contact_kernel`."""
     list_rows, flat_layout, flat_rows = make_list_rows(types), make_flat(Layout), make_flat(make_contact_data(types))
-    stage_type, read_stage = struct_parameter(make_contact_stage(pose, dynamics, weight, types), by_value)
+    stage_type, read_stage, _ = stage_access(pose, dynamics, weight, types, by_value)
 
     @wp.func
     def list_world(stage_in: stage_type, world: int):
@@ -208,7 +212,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     assign_rows, place_rows, refine_rows = rows.assign_rows, rows.place_rows, rows.refine_rows
     choose_contacts = make_choose_contacts(pose, contact_pose, dynamics, weight, types, by_value)
     list_world = make_list_world(pose, dynamics, weight, types, by_value)
-    stage_type, read_stage = struct_parameter(make_contact_stage(pose, dynamics, weight, types), by_value)
+    stage_type, read_stage, _ = stage_access(pose, dynamics, weight, types, by_value)
 
     @solver_kernel
     def contact_data(

@@ -20,19 +20,25 @@ from .terms.contact import make_projection, make_track
 
 
 @functools.cache
-def make_project_row(precisions: Precisions):
-    """``project_row(p, row, vc)``: impulse, cost and curvature of a contact row at relative velocity vc."""
+def make_row_projections(precisions: Precisions) -> SimpleNamespace:
+    """``project_row(p, row, vc)`` and ``hold_row(p, row, vc)``: the law of one contact row."""
     Problem, vec3 = make_problem(precisions)[0], precisions.types.vec3
     term = make_projection(precisions.types)
-    Projection, project = term.Projection, term.project
+    Projection, project, held = term.Projection, term.project, term.held
 
     @wp.func
     def project_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+        """Impulse, cost and curvature of a contact row at relative velocity vc."""
         return project(
             vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.mu[row], p.contacts.Rt[row], p.contacts.Rn[row]
         )
 
-    return project_row
+    @wp.func
+    def hold_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+        """The same of a row that has to stick."""
+        return held(vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.Rt[row], p.contacts.Rn[row])
+
+    return SimpleNamespace(project_row=project_row, hold_row=hold_row)
 
 
 @functools.cache
@@ -111,7 +117,7 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
     scalar, track, project_row = (
         precisions.types.scalar,
         make_track(precisions.types).track,
-        make_project_row(precisions),
+        make_row_projections(precisions).project_row,
     )
 
     @wp.func

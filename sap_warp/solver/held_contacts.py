@@ -23,7 +23,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import lane, make_block_sum
-from .contact_terms import make_project_row
+from .contact_terms import make_row_projections
 from .kinematics import make_point_acceleration
 from .solve_data import Precisions, make_problem
 from .terms.contact import SLIDING, make_projection
@@ -60,26 +60,13 @@ def make_was_held(precisions: Precisions):
 
 
 @functools.cache
-def make_hold_row(precisions: Precisions):
-    """``hold_row(p, row, vc)``: impulse, cost and curvature of a row that has to stick."""
-    Problem, vec3 = make_problem(precisions)[0], precisions.types.vec3
-    term = make_projection(precisions.types)
-    Projection, held = term.Projection, term.held
-
-    @wp.func
-    def hold_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
-        return held(vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.Rt[row], p.contacts.Rn[row])
-
-    return hold_row
-
-
-@functools.cache
 def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
     """Device functions about rows that overshoot."""
     types = precisions.types
     Problem, Data = make_problem(precisions)
     scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
-    project_row, hold_row = make_project_row(precisions), make_hold_row(precisions)
+    rows = make_row_projections(precisions)
+    project_row, hold_row = rows.project_row, rows.hold_row
 
     @wp.func
     def overshoots(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> bool:

@@ -19,9 +19,10 @@ from ..kernels.structs import StructCache, array_struct
 from ..kernels.types import FP64
 from .constraint_terms import make_constraint_terms
 from .contact_input import DofInput
-from .contact_terms import make_project_row
+from .contact_terms import make_row_projections
 from .integrate import MIDPOINT, make_turn
 from .joint_terms import make_efforts, rotation_to
+from .layout import moves
 from .links import BALL, DISTANCE, FREE
 from .options import POSITION_INTEGRATIONS
 from .solve_data import Precisions, make_problem
@@ -80,22 +81,12 @@ def make_row_forces(precisions: Precisions) -> SimpleNamespace:
     """What contact rows and constraint rows do to a dof."""
     dynamics, types = precisions.dynamics, precisions.types
     Problem, Data = make_problem(precisions)
-    project_row, row_term = make_project_row(precisions), make_constraint_terms(precisions).row_term
+    project_row, row_term = make_row_projections(precisions).project_row, make_constraint_terms(precisions).row_term
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
     def to_vec(a: dynamics.vec3) -> vec3:
         return vec3(scalar(a[0]), scalar(a[1]), scalar(a[2]))
-
-    @wp.func
-    def is_above(p: wp.ref[Problem], e: int, body: int) -> int:
-        """Whether dof e moves a body; dofs nearer to the root have larger numbers."""
-        k = int(-1)
-        if body >= 0:
-            k = p.layout.body_chain[body]
-        while k >= 0 and k < e:
-            k = p.layout.dof_parent[k]
-        return wp.where(k == e, 1, 0)
 
     @wp.func
     def contact_force(p: wp.ref[Problem], s: wp.ref[Data], world: int, e: int) -> scalar:
@@ -104,14 +95,14 @@ def make_row_forces(precisions: Precisions) -> SimpleNamespace:
         sv = to_vec(p.motion.Sv[e])
         base = world * p.contacts.capacity
         for row in range(base, base + p.contacts.count[world]):
-            on_a = is_above(p, e, p.contacts.body_a[row])
-            on_b = is_above(p, e, p.contacts.body_b[row])
-            if on_a + on_b > 0:
+            on_a = moves(p.layout, e, p.contacts.body_a[row])
+            on_b = moves(p.layout, e, p.contacts.body_b[row])
+            if on_a or on_b:
                 gamma = project_row(p, row, s.vc[row]).gamma
                 column = vec3()
-                if on_b != 0:
+                if on_b:
                     column += sv + wp.cross(sw, p.contacts.r_b[row])
-                if on_a != 0:
+                if on_a:
                     column -= sv + wp.cross(sw, p.contacts.r_a[row])
                 total += wp.dot(column, gamma)
         return total / p.h

@@ -13,6 +13,7 @@ from ..kernels.lanes import lane
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .constraint_data import make_row_input, make_row_points
+from .layout import moves
 from .length_data import (
     BETWEEN,
     CRANK,
@@ -29,35 +30,27 @@ from .length_data import (
 from .wrapping import wrap_path
 
 TINY = 1e-12
+F, vec3 = wp.float64, wp.vec3d
 
 
 @functools.cache
 def make_pieces(pose: Types, dynamics: Types) -> SimpleNamespace:
-    """Device functions that let pieces contribute to a length and to its J."""
-    Input, to_vec3 = make_row_input(pose, dynamics), make_row_points(pose, dynamics).to_vec3
-    F, vec3 = wp.float64, wp.vec3d
+    """`RowInput`, points of bodies, and device functions that let pieces contribute to a length and to its J."""
+    Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
+    to_vec3 = points.to_vec3
 
     @wp.func
-    def add_piece(
-        s: wp.ref[Input],
-        t: int,
-        b: int,
-        spin: vec3,
-        push: vec3,
-        p: vec3,
-        o: vec3,
-    ):
+    def add_piece(s: wp.ref[Input], t: int, b: int, spin: vec3, push: vec3, p: vec3, o: vec3):
         """Let a body contribute spin . w + push . v(p) to the rate of length t; p is relative to o."""
         if b < 0:
             return
         root = s.layout.body_root[b]
         arm = p + (o - s.motion.origin[root])
-        chain = s.layout.body_chain[b]
         i = int(s.lengths.entry[t])
         i_end = s.lengths.entry[t + 1]
         while i < i_end:
             e = s.lengths.entry_dof[i]
-            if chain >= s.layout.rows.first[e] and chain <= e:  # dofs of a subtree are a range that ends at its root
+            if moves(s.layout, e, b):
                 sw = to_vec3(s.motion.Sw[e])
                 s.lengths.J[i] = (
                     s.lengths.J[i] + wp.dot(spin, sw) + wp.dot(push, to_vec3(s.motion.Sv[e]) + wp.cross(sw, arm))
@@ -70,16 +63,7 @@ def make_pieces(pose: Types, dynamics: Types) -> SimpleNamespace:
             )
 
     @wp.func
-    def add_segment(
-        s: wp.ref[Input],
-        t: int,
-        a: int,
-        p0: vec3,
-        b: int,
-        p1: vec3,
-        scale: F,
-        o: vec3,
-    ):
+    def add_segment(s: wp.ref[Input], t: int, a: int, p0: vec3, b: int, p1: vec3, scale: F, o: vec3):
         """A straight piece of a path, times ``scale``."""
         distance = wp.length(p1 - p0)
         s.lengths.length[t] = s.lengths.length[t] + scale * distance
@@ -88,16 +72,16 @@ def make_pieces(pose: Types, dynamics: Types) -> SimpleNamespace:
             add_piece(s, t, b, vec3(), n, p1, o)
             add_piece(s, t, a, vec3(), -n, p0, o)
 
-    return SimpleNamespace(add_piece=add_piece, add_segment=add_segment)
+    return SimpleNamespace(
+        Input=Input, rotation=points.rotation, point=points.point, add_piece=add_piece, add_segment=add_segment
+    )
 
 
 @functools.cache
 def make_add_path(pose: Types, dynamics: Types):
     """``add_path(s, t, o)``: the length of a string over sites, pulleys, spheres and cylinders."""
-    Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
-    rotation, point = points.rotation, points.point
-    add_segment = make_pieces(pose, dynamics).add_segment
-    F, vec3 = wp.float64, wp.vec3d
+    pieces = make_pieces(pose, dynamics)
+    Input, rotation, point, add_segment = pieces.Input, pieces.rotation, pieces.point, pieces.add_segment
 
     @wp.func
     def add_path(s: wp.ref[Input], t: int, o: vec3):
@@ -149,10 +133,8 @@ def make_add_path(pose: Types, dynamics: Types):
 @functools.cache
 def make_add_sites(pose: Types, dynamics: Types) -> SimpleNamespace:
     """Device functions for what acts at a site, between two of them, and along the rod of a slider-crank."""
-    Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
-    rotation, point = points.rotation, points.point
-    add_piece = make_pieces(pose, dynamics).add_piece
-    F, vec3 = wp.float64, wp.vec3d
+    pieces = make_pieces(pose, dynamics)
+    Input, rotation, point, add_piece = pieces.Input, pieces.rotation, pieces.point, pieces.add_piece
 
     @wp.func
     def add_wrench(s: wp.ref[Input], t: int, o: vec3):
@@ -224,7 +206,6 @@ def make_length_kernel(pose: Types, dynamics: Types):
     Input, sites = make_row_input(pose, dynamics), make_add_sites(pose, dynamics)
     add_path = make_add_path(pose, dynamics)
     add_wrench, add_between, add_crank = sites.add_wrench, sites.add_between, sites.add_crank
-    F, vec3 = wp.float64, wp.vec3d
 
     @wp.func
     def add_sum(s: wp.ref[Input], t: int):

@@ -15,8 +15,8 @@ from ..kernels.packed_rows import make_multiply
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp
 from .constraint_terms import make_constraint_terms
-from .contact_terms import make_contact_terms, make_project_row, make_velocities
-from .held_contacts import make_hold_contacts, make_hold_row, make_was_held
+from .contact_terms import make_contact_terms, make_row_projections, make_velocities
+from .held_contacts import make_hold_contacts, make_was_held
 from .line_search import make_line
 from .small_worlds import make_row_velocities
 from .solve_data import Precisions, make_problem
@@ -32,7 +32,8 @@ def make_start_at_v0(precisions: Precisions):
     multiply, start_rows = make_multiply(dynamics, types), make_constraint_terms(precisions).start_rows
     velocities, row_velocities = make_velocities(precisions), make_row_velocities(precisions)
     body_velocities, relative_velocity = velocities.body_velocities, velocities.relative_velocity
-    project_row, hold_row, was_held = make_project_row(precisions), make_hold_row(precisions), make_was_held(precisions)
+    rows, was_held = make_row_projections(precisions), make_was_held(precisions)
+    project_row, hold_row = rows.project_row, rows.hold_row
 
     @wp.func
     def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:

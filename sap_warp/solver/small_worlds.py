@@ -14,6 +14,7 @@ import warp as wp
 from ..kernels.lanes import lane
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import any_lane, make_from_lane
+from .layout import moves
 from .solve_data import Precisions, make_problem
 from .terms.contact import SLIDING
 
@@ -100,14 +101,6 @@ def make_contact_impulse(precisions: Precisions):
     to_vec3 = make_spatial(types).to_vec3
 
     @wp.func
-    def is_above(p: wp.ref[Problem], e: int, body: int) -> bool:
-        """Whether dof e moves a body, which may be none."""
-        if body < 0:
-            return False
-        below = p.layout.body_chain[body]
-        return below >= p.layout.rows.first[e] and below <= e
-
-    @wp.func
     def contact_impulse(p: wp.ref[Problem], s: wp.ref[Data], e: int) -> scalar:
         """Generalized impulse of all contact rows on dof e."""
         Sw = to_vec3(p.motion.Sw[e])
@@ -116,9 +109,9 @@ def make_contact_impulse(precisions: Precisions):
         row = int(p.row)
         while row < p.row_end:
             J = vec3()
-            if is_above(p, e, p.contacts.body_b[row]):
+            if moves(p.layout, e, p.contacts.body_b[row]):
                 J = Sv + wp.cross(Sw, p.contacts.r_b[row])
-            if is_above(p, e, p.contacts.body_a[row]):
+            if moves(p.layout, e, p.contacts.body_a[row]):
                 J -= Sv + wp.cross(Sw, p.contacts.r_a[row])
             total += wp.dot(J, s.projection[row].gamma)
             row += 1
