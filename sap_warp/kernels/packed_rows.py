@@ -321,10 +321,10 @@ def make_add_rows(types: Types, column_types: Types):
     """Products of motion columns with forces in packed tree rows, and where the forces are put.
 
     ``store_force(forces, start, count, e, Fw, Fv)`` stores the force of dof e, one of the ``count`` dofs from ``start``
-    on. ``add_rows(target, wide, base, rows, start, count, Sw, Sv, forces, add_base)`` sets
+    on. ``add_rows(target, target_rows, base, rows, start, count, Sw, Sv, forces, add_base)`` sets
     ``target[i, k] = base[i, k] + S_i . F_k`` for all k in the subtree of i, without ``base`` if ``add_base`` is 0.
     ``types`` is the precision of target and forces, ``column_types`` that of base and S. The target lies in rows
-    ``wide``, which may be wider than those of the tree.
+    ``target_rows``, which may be wider than those of the tree.
     """
     scalar, vec3, column = types.scalar, types.vec3, column_types.vec3
 
@@ -335,15 +335,15 @@ def make_add_rows(types: Types, column_types: Types):
             forces[i + k * count] = Fw[k]
             forces[i + (k + 3) * count] = Fv[k]
 
-    arguments = "(target.data, wide.first.data, wide.entry.data, base.data, rows.first.data, rows.entry.data, start, "
-    arguments += "count, Sw.data, Sv.data, forces.data);"
+    arguments = "(target.data, target_rows.first.data, target_rows.entry.data, base.data, rows.first.data, "
+    arguments += "rows.entry.data, start, count, Sw.data, Sv.data, forces.data);"
     call = f"if (add_base) sap::add_rows<true>{arguments} else sap::add_rows<false>{arguments}"
 
     @with_native(call)
     @wp.func
     def add_rows(
         target: wp.array[scalar],
-        wide: wp.ref[RowPattern],
+        target_rows: wp.ref[RowPattern],
         base: wp.array[column_types.scalar],
         rows: wp.ref[RowPattern],
         start: int,
@@ -357,7 +357,7 @@ def make_add_rows(types: Types, column_types: Types):
         i = int(start + lane())
         while i < end:
             from_row = rows.entry[i] - rows.first[i]
-            to_row = wide.entry[i] - wide.first[i]
+            to_row = target_rows.entry[i] - target_rows.first[i]
             sw = Sw[i]
             sv = Sv[i]
             k = int(rows.first[i])

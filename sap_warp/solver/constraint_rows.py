@@ -92,7 +92,7 @@ def make_prepare_row(pose: Types, dynamics: Types, types: Types):
     @wp.func
     def prepare_row(s: wp.ref[Input], source: wp.ref[RowSource], k: wp.ref[Rows], row: int, h: F):
         g = F(0.0)
-        known = F(0.0)
+        prescribed = F(0.0)
         spin = vec3()  # the rate is spin . w + push . v, of b less of a
         push = vec3()
         p_M = vec3()
@@ -105,9 +105,9 @@ def make_prepare_row(pose: Types, dynamics: Types, types: Types):
                 g -= x * (source.c1 + x * (source.c2 + x * (source.c3 + x * source.c4)))
                 slope = source.c1 + x * (F(2.0) * source.c2 + x * (F(3.0) * source.c3 + x * F(4.0) * source.c4))
                 if source.dof_2 >= s.free_dofs:
-                    known -= slope * s.motion.v0[source.dof_2]
+                    prescribed -= slope * s.motion.v0[source.dof_2]
             if source.dof_1 >= s.free_dofs:
-                known += s.motion.v0[source.dof_1]
+                prescribed += s.motion.v0[source.dof_1]
         else:
             if source.b >= 0:
                 o = s.motion.origin[s.layout.body_root[source.b]]
@@ -137,8 +137,8 @@ def make_prepare_row(pose: Types, dynamics: Types, types: Types):
                 a_M = wp.quat_rotate(r_M, source.axis)
                 g = wp.dot(n, a_M) - wp.dot(source.n, source.axis)
                 spin = wp.cross(a_M, n)
-            known = prescribed_rate(s, source.b, spin, push, p_M, o)
-            known -= prescribed_rate(s, source.a, spin, push, p_M, o)
+            prescribed = prescribed_rate(s, source.b, spin, push, p_M, o)
+            prescribed -= prescribed_rate(s, source.a, spin, push, p_M, o)
 
         mobility = F(0.0)
         reach = F(0.0)  # mobility of the row in all directions together
@@ -161,7 +161,7 @@ def make_prepare_row(pose: Types, dynamics: Types, types: Types):
         catch_up = F(wp.static(TURN_SPEED))
         if source.kind == LINEAR:
             catch_up = F(wp.static(CATCH_UP_SPEED))
-        k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - known)  # tau = h
+        k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - prescribed)  # tau = h
         k.R[row] = scalar(0.0)
         if source.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
             k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * wp.max(mobility, F(wp.static(LEAST_SHARE)) * reach))

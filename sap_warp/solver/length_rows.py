@@ -58,8 +58,8 @@ def make_pieces(pose: Types, dynamics: Types) -> SimpleNamespace:
             i += 1
         if s.layout.body_prescribed[root] != 0:
             w = to_vec3(s.motion.Vw[root])
-            s.lengths.known[t] = (
-                s.lengths.known[t] + wp.dot(spin, w) + wp.dot(push, to_vec3(s.motion.Vv[root]) + wp.cross(w, arm))
+            s.lengths.prescribed[t] = (
+                s.lengths.prescribed[t] + wp.dot(spin, w) + wp.dot(push, to_vec3(s.motion.Vv[root]) + wp.cross(w, arm))
             )
 
     @wp.func
@@ -215,7 +215,7 @@ def make_length_kernel(pose: Types, dynamics: Types):
             part = s.lengths.part[i]
             s.lengths.length[t] = s.lengths.length[t] + part.factor * (s.q[part.coord] + part.ref)
             if part.dof >= s.free_dofs:
-                s.lengths.known[t] = s.lengths.known[t] + part.factor * s.motion.v0[part.dof]
+                s.lengths.prescribed[t] = s.lengths.prescribed[t] + part.factor * s.motion.v0[part.dof]
             j = int(s.lengths.entry[t])
             while j < s.lengths.entry[t + 1]:
                 if s.lengths.entry_dof[j] == part.dof:
@@ -231,7 +231,7 @@ def make_length_kernel(pose: Types, dynamics: Types):
         t = int(k.world_length[world] + lane())
         while t < t_end:
             k.length[t] = F(0.0)
-            k.known[t] = F(0.0)
+            k.prescribed[t] = F(0.0)
             i = int(k.entry[t])
             while i < k.entry[t + 1]:
                 k.J[i] = F(0.0)
