@@ -30,7 +30,7 @@ from .contact_input import (
     shape_owners,
 )
 from .contact_kernel import make_contact_kernel
-from .contact_stage import make_contact_stage
+from .contact_stage import ContactPrecisions, make_contact_stage
 from .contact_weight import make_mobility
 from .layout import LayoutSizes
 from .links import JointFrames, Links, joint_parameters
@@ -97,11 +97,10 @@ class SapContactJacobian:
         self._links = links.get(weight)[0]
         self._pack_mobility = make_mobility(weight).pack_mobility
         self._mobility = wp.zeros(sizes.body_count, dtype=make_mobility(weight).Mobility, device=device)
-        self._stage_type = make_contact_stage(free_motion.pose_types, free_motion.types, weight, self.types)
+        precisions = ContactPrecisions(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
+        self._stage_type = make_contact_stage(precisions)
         self._stage: StructArgument | None = None
-        self.kernel = make_contact_kernel(
-            free_motion.pose_types, contact_pose, free_motion.types, weight, self.types, not device.is_cpu
-        )
+        self.kernel = make_contact_kernel(precisions, not device.is_cpu)
         self._shape_owner = shape_owners(model, layout)
         self.ground_count = len(ground_shapes(model))
         self.ground_mu = wp.zeros(worlds * self.ground_count, dtype=wp.float32, device=device)

@@ -13,22 +13,22 @@ import warp as wp
 from ..kernels.lanes import barrier, lane
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import make_flat, struct_parameter
-from ..kernels.types import Ints, Types
+from ..kernels.types import Ints
 from .contact_choice import make_keep_deepest
 from .contact_data import make_contact_data
 from .contact_input import ContactInput, DofInput
 from .contact_lists import make_list_rows
 from .contact_rows import make_assign_contacts, make_place_contacts, make_refine_contact
-from .contact_stage import make_contact_stage
+from .contact_stage import ContactPrecisions, make_contact_stage
 from .contact_weight import DELASSUS
 from .joint_terms import make_distance_rows, make_joint_terms
 from .layout import Layout
 
 
 @functools.cache
-def stage_access(pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool) -> tuple[Any, Any, Any]:
+def stage_access(precisions: ContactPrecisions, by_value: bool) -> tuple[Any, Any, Any]:
     """Type of the parameter for the stage, ``read(parameter)`` and ``flat(stage)``; see `struct_parameter`."""
-    Stage = make_contact_stage(pose, dynamics, weight, types)
+    Stage = make_contact_stage(precisions)
     return *struct_parameter(Stage, by_value), make_flat(Stage)
 
 
@@ -52,13 +52,11 @@ def sort_slots(slot: Ints, first: int, last: int):
 
 
 @functools.cache
-def make_prepare_dofs(
-    pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool
-) -> SimpleNamespace:
-    """Device functions for terms and distance joints of a world; arguments are those of `make_contact_kernel`."""
-    prepare_dof = make_joint_terms(pose, dynamics, weight, types)
-    prepare_distance = make_distance_rows(pose, contact_pose, dynamics, weight, types)
-    stage_type, read_stage, flat_stage = stage_access(pose, dynamics, weight, types, by_value)
+def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNamespace:
+    """Device functions for terms and distance joints of a world."""
+    prepare_dof = make_joint_terms(precisions)
+    prepare_distance = make_distance_rows(precisions)
+    stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_dofs = make_flat(DofInput)
 
     @wp.func
@@ -97,14 +95,12 @@ def make_prepare_dofs(
 
 
 @functools.cache
-def make_fill_rows(
-    pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool
-) -> SimpleNamespace:
-    """Device functions that fill the contact rows of a world; arguments are those of `make_contact_kernel`."""
-    assign_contacts = make_assign_contacts(pose, dynamics, weight, types)
-    place_contacts = make_place_contacts(pose, contact_pose, dynamics, weight, types)
-    refine_contact = make_refine_contact(pose, contact_pose, dynamics, weight, types)
-    stage_type, read_stage, flat_stage = stage_access(pose, dynamics, weight, types, by_value)
+def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNamespace:
+    """Device functions that fill the contact rows of a world."""
+    assign_contacts = make_assign_contacts(precisions)
+    place_contacts = make_place_contacts(precisions)
+    refine_contact = make_refine_contact(precisions)
+    stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_contacts = make_flat(ContactInput)
 
     @wp.func
@@ -157,12 +153,10 @@ def make_fill_rows(
 
 
 @functools.cache
-def make_choose_contacts(
-    pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool
-):
-    """``choose_contacts(stage, contacts, world, first, last)``; arguments are those of `make_contact_kernel`."""
-    keep_deepest = make_keep_deepest(pose, contact_pose, dynamics)
-    stage_type, read_stage, flat_stage = stage_access(pose, dynamics, weight, types, by_value)
+def make_choose_contacts(precisions: ContactPrecisions, by_value: bool):
+    """``choose_contacts(stage, contacts, world, first, last)``."""
+    keep_deepest = make_keep_deepest(precisions.pose, precisions.contact_pose, precisions.dynamics)
+    stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_contacts = make_flat(ContactInput)
 
     @wp.func
@@ -181,10 +175,11 @@ def make_choose_contacts(
 
 
 @functools.cache
-def make_list_world(pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool):
-    """``list_world(stage, world)``; arguments are those of `make_contact_kernel`."""
-    list_rows, flat_layout, flat_rows = make_list_rows(types), make_flat(Layout), make_flat(make_contact_data(types))
-    stage_type, read_stage, _ = stage_access(pose, dynamics, weight, types, by_value)
+def make_list_world(precisions: ContactPrecisions, by_value: bool):
+    """``list_world(stage, world)``."""
+    list_rows, flat_layout = make_list_rows(precisions.types), make_flat(Layout)
+    flat_rows = make_flat(make_contact_data(precisions.types))
+    stage_type, read_stage, _ = stage_access(precisions, by_value)
 
     @wp.func
     def list_world(stage_in: stage_type, world: int):
@@ -199,20 +194,13 @@ def make_list_world(pose: Types, dynamics: Types, weight: Types, types: Types, b
 
 
 @functools.cache
-def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool):
-    """The kernel of the stage: one block per world.
-
-    ``pose`` and ``dynamics`` are the precisions of free motion's data, ``contact_pose`` the one poses are rounded to,
-    ``weight`` the one w is computed in, ``types`` the one of the contact solve, ``by_value`` that of
-    `struct_parameter`.
-    """
-    dof_terms = make_prepare_dofs(pose, contact_pose, dynamics, weight, types, by_value)
-    rows = make_fill_rows(pose, contact_pose, dynamics, weight, types, by_value)
+def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
+    """The kernel of the stage: one block per world. ``by_value`` is that of `struct_parameter`."""
+    dof_terms, rows = make_prepare_dofs(precisions, by_value), make_fill_rows(precisions, by_value)
     prepare_dofs, prepare_distances = dof_terms.prepare_dofs, dof_terms.prepare_distances
     assign_rows, place_rows, refine_rows = rows.assign_rows, rows.place_rows, rows.refine_rows
-    choose_contacts = make_choose_contacts(pose, contact_pose, dynamics, weight, types, by_value)
-    list_world = make_list_world(pose, dynamics, weight, types, by_value)
-    stage_type, read_stage, _ = stage_access(pose, dynamics, weight, types, by_value)
+    choose_contacts, list_world = make_choose_contacts(precisions, by_value), make_list_world(precisions, by_value)
+    stage_type, read_stage, _ = stage_access(precisions, by_value)
 
     @solver_kernel
     def contact_data(

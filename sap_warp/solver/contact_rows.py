@@ -21,7 +21,7 @@ from ..kernels.contact_gap import contact_gap
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .contact_input import CARRIED, MASSLESS, ContactInput, ShapeOwner
-from .contact_stage import make_contact_stage
+from .contact_stage import ContactPrecisions, make_contact_stage
 from .contact_weight import BODY_INERTIA, DELASSUS, make_delassus, make_mobility
 from .kinematics import make_point_acceleration
 from .motion_data import make_motion_data
@@ -141,9 +141,9 @@ def make_contact_gap(pose: Types, contact_pose: Types, dynamics: Types):
 
 
 @functools.cache
-def make_assign_contacts(pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_assign_contacts(precisions: ContactPrecisions):
     """``assign_contacts(s, c, to_slot, begin, end, world, h)``: which bodies and materials rows have."""
-    Stage, scalar = make_contact_stage(pose, dynamics, weight, types), types.scalar
+    Stage, scalar = make_contact_stage(precisions), precisions.types.scalar
 
     @wp.func
     def assign_contacts(
@@ -191,10 +191,10 @@ def make_assign_contacts(pose: Types, dynamics: Types, weight: Types, types: Typ
 
 
 @functools.cache
-def make_store_regularization(pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_store_regularization(precisions: ContactPrecisions):
     """``store_regularization(s, row, w)``: the last step of a row, from its weight to R_n, R_t and vhat."""
-    Stage, scalar = make_contact_stage(pose, dynamics, weight, types), types.scalar
-    regularize = make_regularize(types)
+    Stage, scalar = make_contact_stage(precisions), precisions.types.scalar
+    regularize = make_regularize(precisions.types)
 
     @wp.func
     def store_regularization(s: wp.ref[Stage], row: int, w: scalar):
@@ -209,11 +209,12 @@ def make_store_regularization(pose: Types, dynamics: Types, weight: Types, types
 
 
 @functools.cache
-def make_place_contacts(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_place_contacts(precisions: ContactPrecisions):
     """``place_contacts(s, c, begin, end)``: what most contacts need, after `make_assign_contacts`."""
-    Stage, body_mobility = make_contact_stage(pose, dynamics, weight, types), make_mobility(weight).body_mobility
+    pose, contact_pose, dynamics, weight, types = precisions
+    Stage, body_mobility = make_contact_stage(precisions), make_mobility(weight).body_mobility
     side_points = make_body_points(pose, contact_pose, dynamics).side_points
-    store_regularization = make_store_regularization(pose, dynamics, weight, types)
+    store_regularization = make_store_regularization(precisions)
     to_pose, to_vec3d = make_spatial(contact_pose).to_vec3, make_spatial(FP64).to_vec3
     to_solve, to_weight = make_spatial(types).to_vec3, make_spatial(weight).to_vec3
     scalar, vec3, T = types.scalar, types.vec3, contact_pose.scalar
@@ -264,13 +265,14 @@ def make_place_contacts(pose: Types, contact_pose: Types, dynamics: Types, weigh
 
 
 @functools.cache
-def make_refine_contact(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_refine_contact(precisions: ContactPrecisions):
     """``refine_contact(s, c, row, h)``: what only some contacts need, after `make_place_contacts`."""
-    Motion, Stage = make_motion_data(pose, dynamics), make_contact_stage(pose, dynamics, weight, types)
+    pose, contact_pose, dynamics, weight, types = precisions
+    Motion, Stage = make_motion_data(pose, dynamics), make_contact_stage(precisions)
     body_mobility, delassus = make_mobility(weight).body_mobility, make_delassus(pose, dynamics, weight)
     diagonal_weight, delassus_weight = delassus.diagonal_weight, delassus.delassus_weight
     point_acceleration = make_point_acceleration(pose, dynamics, types)
-    store_regularization = make_store_regularization(pose, dynamics, weight, types)
+    store_regularization = make_store_regularization(precisions)
     to_pose, to_solve = make_spatial(contact_pose).to_vec3, make_spatial(types).to_vec3
     to_weight, to_weight_quat = make_spatial(weight).to_vec3, make_spatial(weight).to_quat
     scalar, vec3, wscalar = types.scalar, types.vec3, weight.scalar
