@@ -1,6 +1,7 @@
-"""Files, functions and lists of parameters that a reader can take in: the limits of CONTRIBUTING.md."""
+"""What a reader can take in: limits of files, functions and parameters (CONTRIBUTING.md), and the solver's own page."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,11 @@ def test_files_and_functions_are_small():
 def test_what_is_too_large_is_found(source, fault):
     """One line, or one parameter, more than allowed."""
     assert too_large(source) == [fault]
+
+
+def test_the_solvers_page_names_every_file():
+    """And no file that is not there."""
+    text = (ROOT / "solver" / "README.md").read_text("utf-8")
+    named = {name for name in re.findall(r"`([\w/]+\.py)`", text) if not name.startswith("kernels/")}
+    files = {path.relative_to(ROOT / "solver").as_posix() for path in (ROOT / "solver").rglob("*.py")}
+    assert named == {name for name in files if not name.endswith("__init__.py")}
