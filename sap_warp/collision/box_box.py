@@ -16,6 +16,8 @@ Boxes that are apart and nearest in a corner have a direction that is none of th
 
 import warp as wp
 
+from ..kernels.types import Vectors
+
 CORNERS = wp.constant(8)
 """Contacts of two boxes at most."""
 PARALLEL = wp.constant(1.0e-6)
@@ -103,7 +105,23 @@ def largest_axis(v: wp.vec3f) -> int:
 
 
 @wp.func
-def clip(source: wp.array[wp.vec3f], count: int, k: int, limit: float, target: wp.array[wp.vec3f]) -> int:
+def clip_edge(start: wp.vec3f, start_over: float, end: wp.vec3f, end_over: float, target: Vectors, kept: int) -> int:
+    """Add the corners that an edge leaves of a polygon where nothing is over a line; returns how many there are now.
+
+    ``start_over`` and ``end_over`` say how far its ends are over the line [m]. The start belongs to the edge before.
+    """
+    count = int(kept)
+    if (end_over > 0.0) != (start_over > 0.0):
+        target[count] = start + (start_over / (start_over - end_over)) * (end - start)
+        count += 1
+    if end_over <= 0.0:
+        target[count] = end
+        count += 1
+    return count
+
+
+@wp.func
+def clip(source: Vectors, count: int, k: int, limit: float, target: Vectors) -> int:
     """The part of a polygon with a coordinate k up to ``limit``; with k + 2, its negative. Returns its corners."""
     sign = wp.where(k < 2, 1.0, -1.0)
     kept = int(0)
@@ -113,12 +131,7 @@ def clip(source: wp.array[wp.vec3f], count: int, k: int, limit: float, target: w
     while i < count:
         at = source[i]
         over = sign * at[k & 1] - limit
-        if (over > 0.0) != (last_over > 0.0):
-            target[kept] = last + (last_over / (last_over - over)) * (at - last)
-            kept += 1
-        if over <= 0.0:
-            target[kept] = at
-            kept += 1
+        kept = clip_edge(last, last_over, at, over, target, kept)
         last = at
         last_over = over
         i += 1
@@ -137,7 +150,7 @@ def project(p: wp.ref[BoxPair], point: wp.vec3f) -> wp.vec3f:
 
 
 @wp.func
-def clip_to_face(p: wp.ref[BoxPair], corners: wp.array[wp.vec3f], count: int, scratch: wp.array[wp.vec3f]) -> int:
+def clip_to_face(p: wp.ref[BoxPair], corners: Vectors, count: int, scratch: Vectors) -> int:
     """Cut a polygon of projected points down to the face of A; returns its corners, in place.
 
     Both arrays must have room for four corners more.
@@ -156,7 +169,7 @@ def clip_to_face(p: wp.ref[BoxPair], corners: wp.array[wp.vec3f], count: int, sc
 
 
 @wp.func
-def are_nearest(p: wp.ref[BoxPair], corners: wp.array[wp.vec3f], count: int) -> bool:
+def are_nearest(p: wp.ref[BoxPair], corners: Vectors, count: int) -> bool:
     """Whether shapes that are apart are nearest in one of the corners; shapes that overlap always are."""
     nearest = wp.where(p.separation > 0.0, 3.0e38, 0.0)
     k = int(0)
@@ -167,7 +180,7 @@ def are_nearest(p: wp.ref[BoxPair], corners: wp.array[wp.vec3f], count: int) -> 
 
 
 @wp.func
-def shared_corners(p: wp.ref[BoxPair], corners: wp.array[wp.vec3f], scratch: wp.array[wp.vec3f]) -> int:
+def shared_corners(p: wp.ref[BoxPair], corners: Vectors, scratch: Vectors) -> int:
     """Corners of the area that the two faces share: two coordinates in the face of A, and the distance to B [m].
 
     Returns how many there are, in the first entries of ``corners``, which can hold 8 as ``scratch`` can; -1 if the
@@ -202,7 +215,7 @@ def on_face(p: wp.ref[BoxPair], corner: wp.vec3f) -> wp.vec3f:
 
 
 @wp.func
-def spread_corners(corners: wp.array[wp.vec3f], count: int, reach: float) -> int:
+def spread_corners(corners: Vectors, count: int, reach: float) -> int:
     """Of more than `CORNERS`, leave the five that span a large area or are deepest, as `hull_ground` does."""
     if count <= CORNERS:
         return count
@@ -255,7 +268,7 @@ def spread_corners(corners: wp.array[wp.vec3f], count: int, reach: float) -> int
 
 
 @wp.func
-def merge_corners(corners: wp.array[wp.vec3f], count: int, near: float, reach: float) -> int:
+def merge_corners(corners: Vectors, count: int, near: float, reach: float) -> int:
     """Leave out corners beyond ``reach``, and of those closer to each other than ``near`` the shallower one."""
     kept = int(0)
     i = int(0)

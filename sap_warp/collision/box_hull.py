@@ -12,6 +12,7 @@ most along the normal.
 
 import warp as wp
 
+from ..kernels.types import Vectors
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
 from .hull_ground import BAND, LISTED, choose_four, find_sole, lowest_vertex
 from .hull_supports import low_vertices
@@ -23,6 +24,16 @@ PREFERENCE = wp.constant(2.0e-6)
 """How much better than the faces of the box another direction must separate [m]."""
 LOWER_BY = wp.constant(2.0e-6)
 """How much lower than the corners of a sole the lowest vertex must be to be one too [m]."""
+
+
+@wp.struct
+class HullShape:
+    """A shape and its hull."""
+
+    number: int  # of the shape
+    hull: int
+    lower: wp.vec3f  # corners of the box around it, in its frame [m]
+    upper: wp.vec3f
 
 
 @wp.func
@@ -143,7 +154,7 @@ def best_direction(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, reach: float
 
 
 @wp.func
-def face_corners(p: wp.ref[BoxPair], h: wp.ref[Hulls], face: int, corners: wp.array[wp.vec3f]) -> int:
+def face_corners(p: wp.ref[BoxPair], h: wp.ref[Hulls], face: int, corners: Vectors) -> int:
     """The corners of a face of the hull, projected."""
     start = h.loop_start[face]
     count = h.loop_start[face + 1] - start
@@ -156,24 +167,14 @@ def face_corners(p: wp.ref[BoxPair], h: wp.ref[Hulls], face: int, corners: wp.ar
 
 @wp.func
 def sole_corners(
-    p: wp.ref[BoxPair],
-    h: wp.ref[Hulls],
-    hull: int,
-    shape: int,
-    center: wp.vec3f,
-    half: wp.vec3f,
-    reach: float,
-    corners: wp.array[wp.vec3f],
+    p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], reach: float, corners: Vectors
 ) -> wp.vec4f:
     """The hull's lowest vertices over a face of the box, projected, in their order around.
 
     Args:
         p: The pair; its normal is that of the face.
         h: Tables.
-        hull: Number of the hull.
         shape: Whose hull.
-        center: Middle of the box around the hull, in the frame of the hull.
-        half: Half the size of that box.
         reach: Vertices above this distance are no contacts [m].
         corners: Receives the vertices.
 
@@ -181,12 +182,12 @@ def sole_corners(
         The number of them, and the lowest vertex of all, projected.
     """
     n = wp.transpose(p.turn) * p.normal  # in the frame of the hull
-    scale = h.scale[hull]
-    vertices = low_vertices(h.supports, shape, h.source[hull], scale, n)
+    scale = h.scale[shape.hull]
+    vertices = low_vertices(h.supports, shape.number, h.source[shape.hull], scale, n)
     base = wp.dot(p.normal, p.place) - wp.dot(wp.abs(p.normal), p.a)
     listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
-    sole = find_sole(vertices, wp.cw_mul(n, scale), base, reach, BAND * wp.length(half), listed)
-    four = choose_four(vertices, scale, n, base, center, sole, listed)
+    sole = find_sole(vertices, n, scale, base, reach, 0.5 * BAND * wp.length(shape.upper - shape.lower), listed)
+    four = choose_four(vertices, sole, listed, n, 0.5 * (shape.lower + shape.upper))
     lowest = project(p, p.turn * wp.cw_mul(scale, vertices.at[sole.lowest]) + p.place)
     count = int(0)
     k = int(0)
@@ -217,7 +218,7 @@ def is_certain(p: wp.ref[BoxPair], point: wp.vec3f) -> bool:
 
 
 @wp.func
-def middle_of(corners: wp.array[wp.vec3f], count: int) -> wp.vec3f:
+def middle_of(corners: Vectors, count: int) -> wp.vec3f:
     """The mean of the corners, which is a point of the hull; a point far away if there are none."""
     total = wp.vec3f(0.0, 0.0, wp.where(count > 0, 0.0, 3.0e38))
     k = int(0)
@@ -228,7 +229,7 @@ def middle_of(corners: wp.array[wp.vec3f], count: int) -> wp.vec3f:
 
 
 @wp.func
-def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: wp.array[wp.vec3f], count: int) -> int:
+def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: Vectors, count: int) -> int:
     """Let the lowest vertex be a corner too if it is over the face and lower than the others."""
     added = is_over_face(p, lowest, 0.0)
     k = int(0)
@@ -242,25 +243,16 @@ def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: wp.array[wp.vec3f]
 
 @wp.func
 def hull_corners(
-    p: wp.ref[BoxPair],
-    h: wp.ref[Hulls],
-    hull: int,
-    shape: int,
-    lower: wp.vec3f,
-    upper: wp.vec3f,
-    reach: float,
-    corners: wp.array[wp.vec3f],
-    scratch: wp.array[wp.vec3f],
+    p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], reach: float, corners: Vectors, scratch: Vectors
 ) -> int:
     """Corners of the area that box and hull share, as `box_box.shared_corners`; finds the direction too.
 
-    ``lower`` and ``upper`` are the corners of the box around the hull of ``shape``, in its frame. Both arrays must have
-    room for `ROOM` corners.
+    Both arrays must have room for `ROOM` corners.
     """
-    try_box_faces(p, h, hull, shape)
+    try_box_faces(p, h, shape.hull, shape.number)
     if p.separation > reach:
         return 0
-    sole = sole_corners(p, h, hull, shape, 0.5 * (lower + upper), 0.5 * (upper - lower), reach, corners)
+    sole = sole_corners(p, h, shape, reach, corners)
     count = int(sole[0])
     lowest = wp.vec3f(sole[1], sole[2], sole[3])
     if count > 0:
@@ -268,7 +260,7 @@ def hull_corners(
     count = add_lowest(p, lowest, corners, count)
     face = int(BOX_FACE)
     if not is_certain(p, lowest) and not is_certain(p, middle_of(corners, count)):
-        face = best_direction(p, h, hull, reach)
+        face = best_direction(p, h, shape.hull, reach)
     if face == APART:
         return 0
     if face != BOX_FACE:

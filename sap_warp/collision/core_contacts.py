@@ -11,7 +11,8 @@ the rim of a cylinder, the nearest points are a contact too.
 
 import warp as wp
 
-from .box_box import NEAREST, largest_axis, merge_corners, spread_corners
+from ..kernels.types import Vectors
+from .box_box import NEAREST, clip_edge, largest_axis, merge_corners, spread_corners
 from .cpu_broad_phase import Shapes
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER
 from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
@@ -68,7 +69,7 @@ def best_face(h: wp.ref[Hulls], hull: int, along: wp.vec3f) -> int:
 
 
 @wp.func
-def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, corners: wp.array[wp.vec3f]) -> None:
+def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, corners: Vectors) -> None:
     """The end of a cylinder, or the line on its side, that looks most along a direction."""
     aside = wp.sqrt(along[0] * along[0] + along[1] * along[1])
     if wp.abs(along[2]) > aside:
@@ -94,9 +95,7 @@ def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, cor
 
 
 @wp.func
-def outline(
-    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: wp.array[wp.vec3f]
-) -> Outline:
+def outline(s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: Vectors) -> Outline:
     """The part of a core that looks most along a direction: its corners in their order around."""
     part = Outline()
     kind = s.kind[shape]
@@ -156,9 +155,7 @@ def see(view: wp.ref[Seen], point: wp.vec3f) -> wp.vec3f:
 
 
 @wp.func
-def cut(
-    source: wp.array[wp.vec3f], count: int, start: wp.vec3f, end: wp.vec3f, aside: float, target: wp.array[wp.vec3f]
-) -> int:
+def cut(source: Vectors, count: int, start: wp.vec3f, end: wp.vec3f, aside: float, target: Vectors) -> int:
     """The part of a polygon to the right of a line, or up to ``aside`` to its left [m]; returns its corners."""
     left = wp.vec2f(start[1] - end[1], end[0] - start[0])
     length = wp.length(left)
@@ -171,12 +168,7 @@ def cut(
     while i < count and kept < OUTLINE - 2:  # of a face seen from the side, rounding may make more corners
         at = source[i]
         over = left[0] * (at[0] - start[0]) + left[1] * (at[1] - start[1]) - aside
-        if (over > 0.0) != (last_over > 0.0):
-            target[kept] = last + (last_over / (last_over - over)) * (at - last)
-            kept += 1
-        if over <= 0.0:
-            target[kept] = at
-            kept += 1
+        kept = clip_edge(last, last_over, at, over, target, kept)
         last = at
         last_over = over
         i += 1
@@ -187,12 +179,12 @@ def cut(
 def cut_by_face(
     pair: wp.ref[CorePair],
     view: wp.ref[Seen],
-    face: wp.array[wp.vec3f],
+    face: Vectors,
     sides: int,
     aside: float,
-    corners: wp.array[wp.vec3f],
+    corners: Vectors,
     count: int,
-    scratch: wp.array[wp.vec3f],
+    scratch: Vectors,
 ) -> int:
     """Cut what is seen of the first core down to a face of the second one, given in the frame of its shape."""
     turn = wp.matrix_from_rows(single(pair.turn[0]), single(pair.turn[1]), single(pair.turn[2]))
@@ -224,12 +216,7 @@ def height_of_face(view: wp.ref[Seen], corner: wp.vec3f) -> float:
 
 @wp.func
 def core_corners(
-    s: wp.ref[Shapes],
-    h: wp.ref[Hulls],
-    pair: wp.ref[CorePair],
-    hulls: wp.vec2i,
-    view: wp.ref[Seen],
-    corners: wp.array[wp.vec3f],
+    s: wp.ref[Shapes], h: wp.ref[Hulls], pair: wp.ref[CorePair], hulls: wp.vec2i, view: wp.ref[Seen], corners: Vectors
 ) -> int:
     """Corners of what two cores share: two coordinates across the normal and the distance; returns their number.
 
@@ -263,7 +250,7 @@ def core_corners(
 
 
 @wp.func
-def add_nearest(distance: float, corners: wp.array[wp.vec3f], count: int) -> int:
+def add_nearest(distance: float, corners: Vectors, count: int) -> int:
     """Let the nearest points, which are seen at the centre, be a corner too if the others are further apart."""
     nearest = float(3.0e38)
     k = int(0)
@@ -277,7 +264,7 @@ def add_nearest(distance: float, corners: wp.array[wp.vec3f], count: int) -> int
 
 
 @wp.func
-def choose_corners(distance: float, reach: float, near: float, corners: wp.array[wp.vec3f], count: int) -> int:
+def choose_corners(distance: float, reach: float, near: float, corners: Vectors, count: int) -> int:
     """The contacts among the corners, in the first places; corners closer to each other than ``near`` are one [m]."""
     kept = merge_corners(corners, add_nearest(distance, corners, count), near, reach)
     return spread_corners(corners, kept, reach)

@@ -1,5 +1,7 @@
 """Counting of collision passes on the device."""
 
+from typing import TypeAlias
+
 import warp as wp
 
 LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS, PEAK_LOST = range(8)
@@ -14,6 +16,10 @@ class PassCounts:
     triangle_count: wp.array[wp.int32]  # empty if Newton's stages count none
     record: wp.array[wp.int32]
     totals: wp.array[wp.int32]  # of passes over ranges of worlds, see `add_to_totals`
+
+
+Counts: TypeAlias = wp.array[PassCounts]
+"""A parameter of kernels: `PassCounts` in an array of one."""
 
 
 @wp.func
@@ -58,7 +64,7 @@ def add_to_totals(totals: wp.array[wp.int32], found: int, is_first: bool) -> Non
 
 
 @wp.kernel(enable_backward=False)
-def note_totals(counts: wp.array[PassCounts]) -> None:
+def note_totals(counts: Counts) -> None:
     """The most contacts of all ranges at any pass, into the record. The totals are zero again then."""
     i = int(1)
     while i <= counts[0].totals[0]:

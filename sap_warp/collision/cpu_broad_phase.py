@@ -15,6 +15,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.structs import make_flat
+from ..kernels.types import Poses
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, KINEMATIC, SPHERE
 from .normals import PLANE
 
@@ -155,7 +156,7 @@ def half_extent(kind: int, axis: wp.vec3f, size: wp.vec3f) -> float:
 
 
 @wp.func
-def box_shape(s: wp.ref[Shapes], i: int, body_q: wp.array[wp.transformf], now: int) -> None:
+def box_shape(s: wp.ref[Shapes], i: int, body_q: Poses, now: int) -> None:
     """World pose, bounding box and Newton's data of shape i, once in a pass."""
     if s.boxed[i] != now:
         s.boxed[i] = now
@@ -207,7 +208,7 @@ def boxes_overlap(s: wp.ref[Shapes], i: int, k: int) -> bool:
 
 
 @wp.func
-def place_cubes(b: wp.ref[BodyPairs], s: wp.ref[Shapes], body_q: wp.array[wp.transformf]) -> None:
+def place_cubes(b: wp.ref[BodyPairs], s: wp.ref[Shapes], body_q: Poses) -> None:
     """Cubes around all bodies."""
     i = int(0)
     shape_end = b.shape_start[0]
@@ -246,7 +247,7 @@ def largest(a: float, b: float, c: float) -> float:
 
 
 @wp.func
-def meets_fixture(s: wp.ref[Shapes], shape: int, cube: wp.vec4f, body_q: wp.array[wp.transformf], now: int) -> bool:
+def meets_fixture(s: wp.ref[Shapes], shape: int, cube: wp.vec4f, body_q: Poses, now: int) -> bool:
     """Whether a cube meets the box around a shape of the world, which may be long and thin."""
     box_shape(s, shape, body_q, now)
     center = wp.vec3f(cube[0], cube[1], cube[2])
@@ -255,9 +256,7 @@ def meets_fixture(s: wp.ref[Shapes], shape: int, cube: wp.vec4f, body_q: wp.arra
 
 
 @wp.func
-def boxes_meet(
-    s: wp.ref[Shapes], pair: wp.vec2i, with_kinematic: int, body_q: wp.array[wp.transformf], now: int
-) -> bool:
+def boxes_meet(s: wp.ref[Shapes], pair: wp.vec2i, with_kinematic: int, body_q: Poses, now: int) -> bool:
     """Whether one of two shapes can be moved and their boxes overlap."""
     if with_kinematic == 0:
         if not (may_move(s, pair[0]) or may_move(s, pair[1])):
@@ -271,12 +270,7 @@ def boxes_meet(
 
 @wp.func
 def list_candidates(
-    b: wp.ref[BodyPairs],
-    s: wp.ref[Shapes],
-    body_q: wp.array[wp.transformf],
-    with_kinematic: int,
-    now: int,
-    candidate: wp.array[wp.vec2i],
+    b: wp.ref[BodyPairs], s: wp.ref[Shapes], body_q: Poses, with_kinematic: int, now: int, candidate: wp.array[wp.vec2i]
 ) -> int:
     """List the pairs of shapes whose boxes overlap and return how many there are."""
     place_cubes(b, s, body_q)

@@ -23,12 +23,13 @@ import warp as wp
 from ..kernels.deepest import shallowest_place
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import StructCache, make_flat
+from ..kernels.types import Ints, Poses
 from .capacity import CONTACTS_PER_PAIR
-from .counts import PassCounts, add_to_totals, note_contacts
+from .counts import Counts, add_to_totals, note_contacts
 from .hull_ground import BAND, LISTED, LOWER, choose_four, find_sole
 from .hull_supports import Supports, low_vertices, make_supports
 from .overflow import Selection, join_rows
-from .rows import ContactRows, clear_overrides, close_rows, flat_rows
+from .rows import ContactRows, Rows, clear_overrides, close_rows, flat_rows
 
 SPHERE = wp.constant(int(newton.GeoType.SPHERE))
 CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
@@ -208,14 +209,14 @@ def meet_hull(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeti
         vertices = low_vertices(p.supports, m.shape, p.shape_source_ptr[m.shape], m.size, n)
         listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
         band = BAND * wp.length(half)
-        sole = find_sole(vertices, wp.cw_mul(n, m.size), m.height, m.reach, band, listed)
+        sole = find_sole(vertices, n, m.size, m.height, m.reach, band, listed)
         if sole.count <= 4:
             k = int(0)
             while k < sole.count:
                 add_vertex(rows, m, vertices.at[listed[k]])
                 k += 1
         else:
-            four = choose_four(vertices, m.size, n, m.height, center, sole, listed)
+            four = choose_four(vertices, sole, listed, n, center)
             lowest = float(sole.highest)
             j = int(0)
             while j < 4:
@@ -259,12 +260,7 @@ def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) 
 
 @wp.func
 def meet_all(
-    p: wp.ref[GroundPairs],
-    first_pair: int,
-    last_pair: int,
-    body_q: wp.array[wp.transformf],
-    capacity: int,
-    rows_in: wp.array[ContactRows],
+    p: wp.ref[GroundPairs], first_pair: int, last_pair: int, body_q: Poses, capacity: int, rows_in: Rows
 ) -> int:
     """Write the contacts of pairs ``first_pair`` to ``last_pair - 1`` and return how many there are."""
     rows = rows_in[0]
@@ -306,10 +302,10 @@ def find_contacts(
     pairs: wp.array[GroundPairs],
     first_pair: int,
     last_pair: int,
-    body_q: wp.array[wp.transformf],
+    body_q: Poses,
     selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    target: wp.array[ContactRows],
+    source: Rows,
+    target: Rows,
 ) -> int:
     """Write the contacts of some pairs into ``target``, or into ``source`` if it cannot hold them all; count them."""
     p = pairs[0]
@@ -340,12 +336,12 @@ def make_ground_kernel(selects: bool) -> Any:
         first_pair: int,
         last_pair: int,
         kind_of_pass: int,
-        body_q: wp.array[wp.transformf],
+        body_q: Poses,
         selection: wp.array[Selection],
-        source: wp.array[ContactRows],
-        target: wp.array[ContactRows],
-        dropped_out: wp.array[wp.int32],
-        counts: wp.array[PassCounts],
+        source: Rows,
+        target: Rows,
+        dropped_out: Ints,
+        counts: Counts,
     ) -> None:
         """All contacts of a range of pairs; of too many, those stay that ``selection`` lets stay."""
         capacity = selection[0].capacity

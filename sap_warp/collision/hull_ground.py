@@ -13,6 +13,7 @@ the four, it is the fifth.
 import warp as wp
 
 from ..kernels.structs import make_flat
+from ..kernels.types import Ints
 
 BAND = wp.constant(0.035)
 """Height of the band over the lowest vertex, relative to half the diagonal of the hull: a slope of two degrees."""
@@ -74,8 +75,11 @@ def lowest_vertex(vertices: wp.ref[Vertices], slope: wp.vec3f) -> int:
 
 @wp.struct
 class Sole:
-    """Vertices near the plane, in the frame of the hull."""
+    """Vertices near the plane, in the frame of the hull. A vertex v is base + slope . v above the plane."""
 
+    scale: wp.vec3f  # of the vertices
+    slope: wp.vec3f  # normal times scale
+    base: float  # height of the origin of the shape [m]
     lowest: int  # vertex
     height: float  # of the lowest vertex above the plane [m]
     highest: float  # end of the band [m]
@@ -85,26 +89,36 @@ class Sole:
 
 
 @wp.func
+def height_above(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
+    """Of an unscaled vertex above the plane [m]."""
+    return sole.base + wp.dot(sole.slope, vertex)
+
+
+@wp.func
 def find_sole(
-    vertices: wp.ref[Vertices], slope: wp.vec3f, base: float, reach: float, band: float, listed: wp.array[wp.int32]
+    vertices: wp.ref[Vertices], normal: wp.vec3f, scale: wp.vec3f, base: float, reach: float, band: float, listed: Ints
 ) -> Sole:
     """The candidates.
 
     Args:
         vertices: Of the hull, at least those in the band.
-        slope: Height above the plane per unscaled coordinate: normal times scale.
+        normal: Of the plane, in the frame of the hull.
+        scale: Of the vertices.
         base: Height of the origin of the shape [m].
         reach: Vertices above this height are no contacts [m].
         band: Height of the band [m].
         listed: Receives the first of them, at most `LISTED`.
     """
     sole = Sole()
+    sole.scale = scale
+    sole.slope = wp.cw_mul(normal, scale)
+    sole.base = base
     sole.height = 3.0e38
     sole.lowest = -1
     k = int(vertices.first)
     while k < vertices.end:
         i = vertex_at(vertices, k)
-        h = base + wp.dot(slope, vertices.at[i])
+        h = height_above(sole, vertices.at[i])
         if h < sole.height:
             sole.height = h
             sole.lowest = i
@@ -114,7 +128,7 @@ def find_sole(
         n = int(vertices.first)
         while n < vertices.end:
             j = vertex_at(vertices, n)
-            if base + wp.dot(slope, vertices.at[j]) <= sole.highest:
+            if height_above(sole, vertices.at[j]) <= sole.highest:
                 if sole.count < LISTED:
                     listed[sole.count] = j
                 sole.count += 1
@@ -125,7 +139,7 @@ def find_sole(
 
 
 @wp.func
-def candidate(vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: wp.array[wp.int32], k: int) -> int:
+def candidate(vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, k: int) -> int:
     """Vertex of entry k."""
     if sole.count <= LISTED:
         return listed[k]
@@ -133,23 +147,15 @@ def candidate(vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: wp.array[w
 
 
 @wp.func
-def furthest_from(
-    vertices: wp.ref[Vertices],
-    scale: wp.vec3f,
-    slope: wp.vec3f,
-    base: float,
-    sole: wp.ref[Sole],
-    listed: wp.array[wp.int32],
-    center: wp.vec3f,
-) -> int:
+def furthest_from(vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, center: wp.vec3f) -> int:
     """The candidate furthest from a point, measured by the square of the distance and the place in the band."""
     best = float(0.0)
     chosen = int(-1)
     k = int(sole.first)
     while k < sole.end:
         i = candidate(vertices, sole, listed, k)
-        below = sole.highest - (base + wp.dot(slope, vertices.at[i]))
-        merit = below * wp.length_sq(wp.cw_mul(scale, vertices.at[i]) - center)
+        below = sole.highest - height_above(sole, vertices.at[i])
+        merit = below * wp.length_sq(wp.cw_mul(sole.scale, vertices.at[i]) - center)
         if merit > best * TIE:
             best = merit
             chosen = i
@@ -159,14 +165,7 @@ def furthest_from(
 
 @wp.func
 def furthest_aside(
-    vertices: wp.ref[Vertices],
-    scale: wp.vec3f,
-    slope: wp.vec3f,
-    base: float,
-    sole: wp.ref[Sole],
-    listed: wp.array[wp.int32],
-    start: wp.vec3f,
-    aside: wp.vec3f,
+    vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, start: wp.vec3f, aside: wp.vec3f
 ) -> wp.vec2i:
     """The candidates furthest from a line on both sides, -1 if there is none; ``aside`` is across it."""
     right = float(0.0)
@@ -175,8 +174,8 @@ def furthest_aside(
     k = int(sole.first)
     while k < sole.end:
         i = candidate(vertices, sole, listed, k)
-        below = sole.highest - (base + wp.dot(slope, vertices.at[i]))
-        merit = below * wp.dot(aside, wp.cw_mul(scale, vertices.at[i]) - start)
+        below = sole.highest - height_above(sole, vertices.at[i])
+        merit = below * wp.dot(aside, wp.cw_mul(sole.scale, vertices.at[i]) - start)
         if below > 0.0:
             if merit > right * TIE:
                 right = merit
@@ -190,25 +189,18 @@ def furthest_aside(
 
 @wp.func
 def choose_four(
-    vertices: wp.ref[Vertices],
-    scale: wp.vec3f,
-    normal: wp.vec3f,
-    base: float,
-    center: wp.vec3f,
-    sole: wp.ref[Sole],
-    listed: wp.array[wp.int32],
+    vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, normal: wp.vec3f, center: wp.vec3f
 ) -> wp.vec4i:
     """Four of the candidates, -1 for places that stay empty; all vectors in the frame of the hull."""
-    slope = wp.cw_mul(normal, scale)
     four = wp.vec4i(-1, -1, -1, -1)
-    first = furthest_from(vertices, scale, slope, base, sole, listed, center)
+    first = furthest_from(vertices, sole, listed, center)
     if first >= 0:
-        start = wp.cw_mul(scale, vertices.at[first])
-        second = furthest_from(vertices, scale, slope, base, sole, listed, start)
+        start = wp.cw_mul(sole.scale, vertices.at[first])
+        second = furthest_from(vertices, sole, listed, start)
         four[0] = first
         if second >= 0:
-            aside = wp.cross(normal, wp.cw_mul(scale, vertices.at[second]) - start)
-            sides = furthest_aside(vertices, scale, slope, base, sole, listed, start, aside)
+            aside = wp.cross(normal, wp.cw_mul(sole.scale, vertices.at[second]) - start)
+            sides = furthest_aside(vertices, sole, listed, start, aside)
             four[1] = second
             four[2] = sides[0]
             four[3] = sides[1]

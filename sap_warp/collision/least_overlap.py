@@ -9,7 +9,7 @@ import warp as wp
 
 from .cpu_broad_phase import Shapes
 from .hull_supports import Supports
-from .nearest_points import ONE, OVERLAP, UNKNOWN, ZERO, CorePair, lowest_corner, weigh_three
+from .nearest_points import ONE, OVERLAP, UNKNOWN, ZERO, CorePair, Corners, lowest_corner, weigh_three
 
 CORNERS_MAX = wp.constant(64)
 FACES_MAX = wp.constant(128)
@@ -35,9 +35,7 @@ class Polytope:
 
 
 @wp.func
-def polytope(
-    at: wp.array[wp.vec3d], first: wp.array[wp.vec3d], face: wp.array[wp.vec3i], plane: wp.array[wp.vec4d]
-) -> Polytope:
+def polytope(at: Corners, first: Corners, face: wp.array[wp.vec3i], plane: wp.array[wp.vec4d]) -> Polytope:
     """Without corners and faces; Warp wants the arrays as arguments."""
     p = Polytope()
     p.at = at
@@ -171,12 +169,7 @@ def grow(p: wp.ref[Polytope], edges: wp.array[wp.vec2i]) -> bool:
 
 @wp.func
 def find_overlap(
-    s: wp.ref[Shapes],
-    t: wp.ref[Supports],
-    pair: wp.ref[CorePair],
-    count: int,
-    w: wp.array[wp.vec3d],
-    first: wp.array[wp.vec3d],
+    s: wp.ref[Shapes], t: wp.ref[Supports], pair: wp.ref[CorePair], count: int, w: Corners, first: Corners
 ) -> None:
     """After `find_nearest` found an overlap: the shortest way out, from the ``count`` corners that it left."""
     at = wp.zeros(shape=(CORNERS_MAX,), dtype=wp.vec3d)

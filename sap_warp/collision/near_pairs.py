@@ -6,8 +6,9 @@ import numpy as np
 import warp as wp
 
 from ..kernels.launch import solver_kernel
+from ..kernels.types import Poses, Vectors
 from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
-from .box_hull import hull_corners
+from .box_hull import HullShape, hull_corners
 from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
 from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, GroundPairs, find_contacts
@@ -17,7 +18,7 @@ from .least_overlap import find_overlap
 from .nearest_points import APART, NEAR, OVERLAP, double, find_nearest, place_cores, single
 from .normals import LAST_ROWS
 from .overflow import Selection
-from .rows import ContactRows, clear_overrides, copy_rows, flat_rows, next_generation
+from .rows import ContactRows, Rows, clear_overrides, copy_rows, flat_rows, next_generation
 
 MERGED = wp.constant(0.02)
 """Corners closer to each other than this are one contact, relative to the smallest half size of both boxes."""
@@ -103,66 +104,58 @@ def find_hull(h: wp.ref[Hulls], s: wp.ref[Shapes], shape: int) -> int:
 
 @wp.func
 def add_corners(
-    rows: wp.ref[ContactRows],
-    s: wp.ref[Shapes],
-    m: wp.ref[PairRow],
-    pair: wp.ref[BoxPair],
-    corners: wp.array[wp.vec3f],
-    count: int,
+    rows: wp.ref[ContactRows], s: wp.ref[Shapes], m: wp.ref[PairRow], p: wp.ref[BoxPair], corners: Vectors, count: int
 ) -> None:
     """Contacts at the corners of the area that two shapes share."""
     m.local0 = s.local[m.shape0]
     m.local1 = s.local[m.shape1]
-    back = wp.transpose(pair.turn)
-    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * pair.normal)
-    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * (back * pair.normal))
-    m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), pair.normal)
+    back = wp.transpose(p.turn)
+    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * p.normal)
+    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * (back * p.normal))
+    m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), p.normal)
     k = int(0)
     while k < count:
-        point0 = on_face(pair, corners[k])
-        point1 = back * (point0 + corners[k][2] * pair.normal - pair.place)
+        point0 = on_face(p, corners[k])
+        point1 = back * (point0 + corners[k][2] * p.normal - p.place)
         add_pair_row(rows, m, point0, point1)
         k += 1
 
 
 @wp.func
 def meet_boxes(
-    rows: wp.ref[ContactRows], s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair], reach: float
+    rows: wp.ref[ContactRows], s: wp.ref[Shapes], m: wp.ref[PairRow], p: wp.ref[BoxPair], reach: float
 ) -> bool:
     """All contacts of two boxes; False if they need another way."""
     count = int(0)
-    if separate(pair, reach):
+    if separate(p, reach):
         corners = wp.zeros(shape=(CORNERS,), dtype=wp.vec3f)
         scratch = wp.zeros(shape=(CORNERS,), dtype=wp.vec3f)
-        count = shared_corners(pair, corners, scratch)
+        count = shared_corners(p, corners, scratch)
         if count > 0:
-            near = MERGED * wp.min(wp.min(pair.a), wp.min(pair.b))
-            add_corners(rows, s, m, pair, corners, merge_corners(corners, count, near, reach))
+            near = MERGED * wp.min(wp.min(p.a), wp.min(p.b))
+            add_corners(rows, s, m, p, corners, merge_corners(corners, count, near, reach))
     return count >= 0
 
 
 @wp.func
 def meet_hull(
-    rows: wp.ref[ContactRows],
-    s: wp.ref[Shapes],
-    h: wp.ref[Hulls],
-    m: wp.ref[PairRow],
-    pair: wp.ref[BoxPair],
-    reach: float,
+    rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow], p: wp.ref[BoxPair], reach: float
 ) -> bool:
     """All contacts of a box and a hull; False if they need another way."""
-    hull = find_hull(h, s, m.shape1)
-    if hull < 0:
+    shape = HullShape()
+    shape.number = m.shape1
+    shape.hull = find_hull(h, s, m.shape1)
+    if shape.hull < 0:
         return False
-    lower = s.local_lower[m.shape1]
-    upper = s.local_upper[m.shape1]
+    shape.lower = s.local_lower[m.shape1]
+    shape.upper = s.local_upper[m.shape1]
     corners = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
     scratch = wp.zeros(shape=(ROOM,), dtype=wp.vec3f)
-    count = hull_corners(pair, h, hull, m.shape1, lower, upper, reach, corners, scratch)
+    count = hull_corners(p, h, shape, reach, corners, scratch)
     if count > 0:
-        near = MERGED * wp.min(wp.min(pair.a), 0.5 * wp.min(upper - lower))
+        near = MERGED * wp.min(wp.min(p.a), 0.5 * wp.min(shape.upper - shape.lower))
         kept = merge_corners(corners, count, near, reach)
-        add_corners(rows, s, m, pair, corners, spread_corners(corners, kept, reach))
+        add_corners(rows, s, m, p, corners, spread_corners(corners, kept, reach))
     return count >= 0
 
 
@@ -274,7 +267,7 @@ def meet_near(
     h: wp.ref[Hulls],
     first: int,
     capacity: int,
-    rows_in: wp.array[ContactRows],
+    rows_in: Rows,
     left: wp.array[wp.vec2i],
 ) -> wp.vec2i:
     """Write the contacts of listed pairs after the ``first`` rows.
@@ -305,10 +298,10 @@ def search_pairs(
     ground_count: int,
     bodies: wp.array[BodyPairs],
     shapes: wp.array[Shapes],
-    body_q: wp.array[wp.transformf],
+    body_q: Poses,
     selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    target: wp.array[ContactRows],
+    source: Rows,
+    target: Rows,
     candidates: wp.array[Candidates],
 ) -> None:
     """Write the contacts with the ground, list the other pairs and let Newton's counter begin after our rows.
@@ -340,8 +333,8 @@ def meet_pairs(
     shapes: wp.array[Shapes],
     hulls: wp.array[Hulls],
     selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    target: wp.array[ContactRows],
+    source: Rows,
+    target: Rows,
     candidates: wp.array[Candidates],
 ) -> None:
     """After `search_pairs`: write the contacts of the listed pairs that we know, and leave the others to Newton.

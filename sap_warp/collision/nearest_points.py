@@ -9,6 +9,8 @@ shape, and in double precision: corners are known to single precision, but diffe
 other here.
 """
 
+from typing import TypeAlias
+
 import warp as wp
 
 from .cpu_broad_phase import Shapes
@@ -24,6 +26,10 @@ _SETTLED = wp.constant(wp.float64(1.0e-9))
 """How far the bounds of the distance may be from each other at the end [m]."""
 _TINY = wp.constant(wp.float64(1.0e-30))
 ZERO, ONE = wp.constant(wp.float64(0.0)), wp.constant(wp.float64(1.0))
+
+
+Corners: TypeAlias = wp.array[wp.vec3d]
+"""Of a simplex: differences of points of two shapes, or points of the first of them [m]."""
 
 
 @wp.struct
@@ -134,7 +140,7 @@ def weigh_three(p: wp.vec3d, q: wp.vec3d, r: wp.vec3d) -> wp.vec3d:
 
 
 @wp.func
-def weigh_four(w: wp.array[wp.vec3d]) -> wp.vec4d:
+def weigh_four(w: Corners) -> wp.vec4d:
     """Weights of the corners of a tetrahedron at its point nearest to the origin; -1 first if it is inside."""
     found = wp.vec4d(-ONE, ZERO, ZERO, ZERO)
     least = wp.float64(3.0e38)
@@ -156,7 +162,7 @@ def weigh_four(w: wp.array[wp.vec3d]) -> wp.vec4d:
 
 
 @wp.func
-def weigh(w: wp.array[wp.vec3d], count: int) -> wp.vec4d:
+def weigh(w: Corners, count: int) -> wp.vec4d:
     """Weights of up to four corners at the point between them that is nearest to the origin."""
     if count == 4:
         return weigh_four(w)
@@ -170,12 +176,7 @@ def weigh(w: wp.array[wp.vec3d], count: int) -> wp.vec4d:
 
 @wp.func
 def find_nearest(
-    s: wp.ref[Shapes],
-    t: wp.ref[Supports],
-    pair: wp.ref[CorePair],
-    reach: wp.float64,
-    w: wp.array[wp.vec3d],
-    first: wp.array[wp.vec3d],
+    s: wp.ref[Shapes], t: wp.ref[Supports], pair: wp.ref[CorePair], reach: wp.float64, w: Corners, first: Corners
 ) -> int:
     """Find where two cores are nearest, unless they overlap or are further apart than ``reach`` [m].
 

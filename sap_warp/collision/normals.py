@@ -16,8 +16,8 @@ import warp as wp
 
 from ..kernels.structs import make_flat
 from ..kernels.types import Poses
-from .counts import PassCounts, note_pass
-from .rows import ContactRows, flat_rows, take_out_row
+from .counts import Counts, note_pass
+from .rows import ContactRows, Rows, flat_rows, take_out_row
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
 LAST_ROWS = wp.constant(8)
@@ -63,7 +63,7 @@ def direct_row(
 
 @wp.func
 def repair_rows(
-    shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, first: int, stride: int, rows_in: wp.array[ContactRows]
+    shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, first: int, stride: int, rows_in: Rows
 ) -> None:
     """Repair rows ``first``, ``first + stride``, ... of a buffer of ``capacity`` rows; take out unwritten ones."""
     s = shapes[0]
@@ -88,13 +88,7 @@ def repair_rows(
 
 @wp.kernel(enable_backward=False)
 def repair_all(
-    shapes: wp.array[ShapePoses],
-    body_q: Poses,
-    capacity: int,
-    threads: int,
-    is_last: int,
-    rows: wp.array[ContactRows],
-    counts: wp.array[PassCounts],
+    shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, threads: int, is_last: int, rows: Rows, counts: Counts
 ) -> None:
     """Repair all rows, spread over threads; note the counts of the pass if nothing comes after."""
     repair_rows(shapes, body_q, capacity, wp.tid(), threads, rows)

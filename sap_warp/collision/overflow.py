@@ -29,8 +29,8 @@ from ..kernels.deepest import depth_key
 from ..kernels.lanes import barrier, lane, make_block_sum
 from ..kernels.structs import StructArgument
 from ..kernels.types import Ints, Poses
-from .counts import PassCounts, note_pass
-from .rows import ContactRows, RowArguments, close_rows, copy_row, copy_rows, optional_fields, take_out_row
+from .counts import Counts, note_pass
+from .rows import ContactRows, RowArguments, Rows, close_rows, copy_row, copy_rows, optional_fields, take_out_row
 
 LARGER_FACTOR = 4
 """The larger buffer holds at most this many times the contacts of the caller's ..."""
@@ -300,14 +300,7 @@ def write_selected(
 
 
 @wp.func
-def join_rows(
-    s: wp.ref[Selection],
-    own: int,
-    body_q: Poses,
-    source: wp.array[ContactRows],
-    target: wp.array[ContactRows],
-    dropped_out: Ints,
-) -> None:
+def join_rows(s: wp.ref[Selection], own: int, body_q: Poses, source: Rows, target: Rows, dropped_out: Ints) -> None:
     """Bring the rows of a pass together in the caller's buffer, or those that stay; all stages, for a single thread.
 
     Args:
@@ -334,9 +327,7 @@ def join_rows(
 
 
 @wp.kernel(enable_backward=False)
-def stage_select(
-    selection: wp.array[Selection], source: wp.array[ContactRows], body_q: Poses, chunks: int, dropped_out: Ints
-) -> None:
+def stage_select(selection: wp.array[Selection], source: Rows, body_q: Poses, chunks: int, dropped_out: Ints) -> None:
     """Stages 1 to 5, by one block."""
     if overflows(selection[0], source[0]):
         count_by_bin(selection[0], source[0], body_q, lane(), wp.block_dim())
@@ -354,12 +345,7 @@ def stage_select(
 
 @wp.kernel(enable_backward=False)
 def stage_write(
-    selection: wp.array[Selection],
-    source: wp.array[ContactRows],
-    threads: int,
-    chunks: int,
-    target: wp.array[ContactRows],
-    counts: wp.array[PassCounts],
+    selection: wp.array[Selection], source: Rows, threads: int, chunks: int, target: Rows, counts: Counts
 ) -> None:
     """Stage 6: the rows that stay, the counters, and what is noted of the pass."""
     found = int(source[0].counters[0])

@@ -10,12 +10,13 @@ import newton
 import warp as wp
 
 from ..kernels.structs import StructCache
-from .counts import PassCounts, note_pass
+from ..kernels.types import Ints, Poses
+from .counts import Counts, note_pass
 from .newton_compat import AdaptedPipeline
 from .normals import ShapePoses, repair_all, repair_rows
 from .overflow import Overflow, Selection, join_rows
 from .records import CapacityRecord
-from .rows import ContactRows, RowArguments, close_rows
+from .rows import RowArguments, Rows, close_rows
 
 CUDA_THREADS = 16384
 """Threads that share the repair of rows on CUDA."""
@@ -33,13 +34,13 @@ def make_end_kernel(selects: bool, own_search: bool) -> Any:
     @wp.kernel(module="unique", enable_backward=False)
     def end_pass(
         shapes: wp.array[ShapePoses],
-        body_q: wp.array[wp.transformf],
-        own_rows: wp.array[wp.int32],
+        body_q: Poses,
+        own_rows: Ints,
         selection: wp.array[Selection],
-        source: wp.array[ContactRows],
-        target: wp.array[ContactRows],
-        dropped_out: wp.array[wp.int32],
-        counts: wp.array[PassCounts],
+        source: Rows,
+        target: Rows,
+        dropped_out: Ints,
+        counts: Counts,
     ) -> None:
         """Repair Newton's rows, which follow our own ones, bring all into the caller's buffer and note the counts."""
         own = own_rows[0]

@@ -1,7 +1,7 @@
 # mypy: disable-error-code="valid-type"
 """What one contact is, a row: the arrays of a `newton.Contacts` that a collision pass writes, as kernels see them."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import newton
 import warp as wp
@@ -35,6 +35,9 @@ class ContactRows:
 
 
 flat_rows = make_flat(ContactRows)
+
+Rows: TypeAlias = wp.array[ContactRows]
+"""A parameter of kernels: `ContactRows` in an array of one."""
 
 _OWN_NAMES = {"counters": "contact_counters", "generation": "contact_generation"}
 
@@ -114,9 +117,7 @@ def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k
 
 
 @wp.func
-def copy_rows(
-    source_in: wp.array[ContactRows], target_in: wp.array[ContactRows], first: int, end: int, stride: int
-) -> None:
+def copy_rows(source_in: Rows, target_in: Rows, first: int, end: int, stride: int) -> None:
     """Rows ``first``, ``first + stride``, ... before ``end``, each to its own place."""
     source = source_in[0]
     target = target_in[0]

@@ -42,12 +42,8 @@ def make_shifted(types: Types):
 
 
 @functools.cache
-def make_cholesky(types: Types):
-    """``solve(matrix, rows, start, count, coupled, x) -> int`` for one precision.
-
-    Factors the matrix in place and overwrites x with the solution; returns 0 if a pivot is not positive or not finite.
-    ``coupled`` is 0 while rows are subtrees.
-    """
+def make_row_products(types: Types) -> SimpleNamespace:
+    """Products of packed rows, what is a bad pivot, and work on the diagonal, for one precision."""
     scalar = types.scalar
 
     @wp.func
@@ -92,6 +88,18 @@ def make_cholesky(types: Types):
             x[j] = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
             j += wp.block_dim()
         barrier()
+
+    return SimpleNamespace(
+        dot=dot, dot_x=dot_x, is_bad=is_bad, invert_diagonal=invert_diagonal, scale_by_diagonal=scale_by_diagonal
+    )
+
+
+@functools.cache
+def make_solve_tree(types: Types):
+    """``solve_tree(matrix, rows, start, end, x) -> int``: as `make_cholesky`, by several lanes; rows are subtrees."""
+    scalar, products = types.scalar, make_row_products(types)
+    dot, dot_x, is_bad = products.dot, products.dot_x, products.is_bad
+    invert_diagonal, scale_by_diagonal = products.invert_diagonal, products.scale_by_diagonal
 
     @wp.func
     def solve_tree(
@@ -164,6 +172,16 @@ def make_cholesky(types: Types):
         scale_by_diagonal(matrix, rows, start, end, x)
         return 1
 
+    return solve_tree
+
+
+@functools.cache
+def make_solve_coupled(types: Types):
+    """``solve_coupled(matrix, rows, start, end, x) -> int``: as `make_cholesky`, by several lanes; for any rows."""
+    scalar, products = types.scalar, make_row_products(types)
+    dot, is_bad = products.dot, products.is_bad
+    invert_diagonal, scale_by_diagonal = products.invert_diagonal, products.scale_by_diagonal
+
     @wp.func
     def solve_coupled(
         matrix: wp.array[scalar], rows: wp.ref[RowPattern], start: int, end: int, x: wp.array[scalar]
@@ -216,6 +234,18 @@ def make_cholesky(types: Types):
             j -= 1
         scale_by_diagonal(matrix, rows, start, end, x)
         return 1
+
+    return solve_coupled
+
+
+@functools.cache
+def make_cholesky(types: Types):
+    """``solve(matrix, rows, start, count, coupled, x) -> int`` for one precision.
+
+    Factors the matrix in place and overwrites x with the solution; returns 0 if a pivot is not positive or not finite.
+    ``coupled`` is 0 while rows are subtrees.
+    """
+    scalar, solve_tree, solve_coupled = types.scalar, make_solve_tree(types), make_solve_coupled(types)
 
     @wp.func
     def solve(
@@ -291,10 +321,10 @@ def make_add_rows(types: Types, column_types: Types):
     """Products of motion columns with forces in packed tree rows, and where the forces are put.
 
     ``store_force(forces, start, count, e, Fw, Fv)`` stores the force of dof e, one of the ``count`` dofs from ``start``
-    on. ``add_rows(target, wide, base, rows, start, count, Sw, Sv, forces, add_base)`` sets
+    on. ``add_rows(target, target_rows, base, rows, start, count, Sw, Sv, forces, add_base)`` sets
     ``target[i, k] = base[i, k] + S_i . F_k`` for all k in the subtree of i, without ``base`` if ``add_base`` is 0.
     ``types`` is the precision of target and forces, ``column_types`` that of base and S. The target lies in rows
-    ``wide``, which may be wider than those of the tree.
+    ``target_rows``, which may be wider than those of the tree.
     """
     scalar, vec3, column = types.scalar, types.vec3, column_types.vec3
 
@@ -305,15 +335,15 @@ def make_add_rows(types: Types, column_types: Types):
             forces[i + k * count] = Fw[k]
             forces[i + (k + 3) * count] = Fv[k]
 
-    arguments = "(target.data, wide.first.data, wide.entry.data, base.data, rows.first.data, rows.entry.data, start, "
-    arguments += "count, Sw.data, Sv.data, forces.data);"
+    arguments = "(target.data, target_rows.first.data, target_rows.entry.data, base.data, rows.first.data, "
+    arguments += "rows.entry.data, start, count, Sw.data, Sv.data, forces.data);"
     call = f"if (add_base) sap::add_rows<true>{arguments} else sap::add_rows<false>{arguments}"
 
     @with_native(call)
     @wp.func
     def add_rows(
         target: wp.array[scalar],
-        wide: wp.ref[RowPattern],
+        target_rows: wp.ref[RowPattern],
         base: wp.array[column_types.scalar],
         rows: wp.ref[RowPattern],
         start: int,
@@ -327,7 +357,7 @@ def make_add_rows(types: Types, column_types: Types):
         i = int(start + lane())
         while i < end:
             from_row = rows.entry[i] - rows.first[i]
-            to_row = wide.entry[i] - wide.first[i]
+            to_row = target_rows.entry[i] - target_rows.first[i]
             sw = Sw[i]
             sv = Sv[i]
             k = int(rows.first[i])

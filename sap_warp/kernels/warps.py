@@ -179,7 +179,7 @@ _ADD_ROWS = """
     const bool is_dof = i < count;
     const int low = is_dof ? rows_first.data[e] - start : 32;
     const int from = is_dof ? rows_entry.data[e] - low : 0;
-    const int to = is_dof ? wide_entry.data[e] + start - wide_first.data[e] : 0;
+    const int to = is_dof ? target_entry.data[e] + start - target_first.data[e] : 0;
     MATRIX s[6];
     #pragma unroll
     for (int c = 0; c < 3; ++c) {
@@ -249,8 +249,8 @@ def make_warp_add_rows(types: Types, column_types: Types) -> SimpleNamespace:
     @wp.func_native(_snippet(_ADD_ROWS, "", MATRIX=types.c_name))
     def add_rows(
         target: wp.array[scalar],
-        wide_first: Ints,
-        wide_entry: Ints,
+        target_first: Ints,
+        target_entry: Ints,
         base: wp.array[column_types.scalar],
         rows_first: Ints,
         rows_entry: Ints,

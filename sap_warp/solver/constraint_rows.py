@@ -44,36 +44,39 @@ LEAST_SHARE = 0.01
 its pivots out of the plane but by rounding, and a row that were rigid in units of that would throw it apart."""
 
 
+@wp.func
+def rotation_vector(q_in: wp.quatd) -> wp.vec3d:
+    """Axis times angle of a rotation, by the shorter way."""
+    q = q_in
+    if q[3] < wp.float64(0.0):
+        q = -q
+    v = wp.vec3d(q[0], q[1], q[2])
+    sine = wp.length(v)
+    if sine < wp.float64(1e-12):
+        return v * wp.float64(2.0)
+    return v * (wp.float64(2.0) * wp.atan2(sine, q[3]) / sine)
+
+
+@wp.func
+def inverse_jacobian_transposed(theta: wp.vec3d, n: wp.vec3d) -> wp.vec3d:
+    """J^-T n of the left Jacobian of the rotation vector theta."""
+    angle2 = wp.dot(theta, theta)
+    c = wp.float64(1.0 / 12.0)
+    if angle2 > wp.float64(1e-8):
+        half = wp.float64(0.5) * wp.sqrt(angle2)
+        c = (wp.float64(1.0) - half / wp.tan(half)) / angle2
+    turned = wp.cross(theta, n)
+    return n + turned * wp.float64(0.5) + wp.cross(theta, turned) * c
+
+
 @functools.cache
-def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
-    """The kernel: one block per world."""
+def make_prepare_row(pose: Types, dynamics: Types, types: Types):
+    """``prepare_row(s, source, k, row, h)``: J, violation, vhat and R of a row."""
     Input, Rows = make_row_input(pose, dynamics), make_constraint_data(types)
-    Stage, points = make_row_stage(pose, dynamics, types), make_row_points(pose, dynamics)
+    points = make_row_points(pose, dynamics)
     to_vec3, rotation, point = points.to_vec3, points.rotation, points.point
     scalar = types.scalar
-    F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
-
-    @wp.func
-    def rotation_vector(q_in: quat) -> vec3:
-        q = q_in
-        if q[3] < F(0.0):
-            q = -q
-        v = vec3(q[0], q[1], q[2])
-        sine = wp.length(v)
-        if sine < F(1e-12):
-            return v * F(2.0)
-        return v * (F(2.0) * wp.atan2(sine, q[3]) / sine)
-
-    @wp.func
-    def inverse_jacobian_transposed(theta: vec3, n: vec3) -> vec3:
-        """J^-T n of the left Jacobian of the rotation vector theta."""
-        angle2 = wp.dot(theta, theta)
-        c = F(1.0 / 12.0)
-        if angle2 > F(1e-8):
-            half = F(0.5) * wp.sqrt(angle2)
-            c = (F(1.0) - half / wp.tan(half)) / angle2
-        turned = wp.cross(theta, n)
-        return n + turned * F(0.5) + wp.cross(theta, turned) * c
+    F, vec3 = wp.float64, wp.vec3d
 
     @wp.func
     def prescribed_rate(s: wp.ref[Input], b: int, spin: vec3, push: vec3, p: vec3, o: vec3) -> F:
@@ -89,7 +92,7 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
     @wp.func
     def prepare_row(s: wp.ref[Input], source: wp.ref[RowSource], k: wp.ref[Rows], row: int, h: F):
         g = F(0.0)
-        known = F(0.0)
+        prescribed = F(0.0)
         spin = vec3()  # the rate is spin . w + push . v, of b less of a
         push = vec3()
         p_M = vec3()
@@ -102,9 +105,9 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
                 g -= x * (source.c1 + x * (source.c2 + x * (source.c3 + x * source.c4)))
                 slope = source.c1 + x * (F(2.0) * source.c2 + x * (F(3.0) * source.c3 + x * F(4.0) * source.c4))
                 if source.dof_2 >= s.free_dofs:
-                    known -= slope * s.motion.v0[source.dof_2]
+                    prescribed -= slope * s.motion.v0[source.dof_2]
             if source.dof_1 >= s.free_dofs:
-                known += s.motion.v0[source.dof_1]
+                prescribed += s.motion.v0[source.dof_1]
         else:
             if source.b >= 0:
                 o = s.motion.origin[s.layout.body_root[source.b]]
@@ -134,8 +137,8 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
                 a_M = wp.quat_rotate(r_M, source.axis)
                 g = wp.dot(n, a_M) - wp.dot(source.n, source.axis)
                 spin = wp.cross(a_M, n)
-            known = prescribed_rate(s, source.b, spin, push, p_M, o)
-            known -= prescribed_rate(s, source.a, spin, push, p_M, o)
+            prescribed = prescribed_rate(s, source.b, spin, push, p_M, o)
+            prescribed -= prescribed_rate(s, source.a, spin, push, p_M, o)
 
         mobility = F(0.0)
         reach = F(0.0)  # mobility of the row in all directions together
@@ -158,10 +161,19 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
         catch_up = F(wp.static(TURN_SPEED))
         if source.kind == LINEAR:
             catch_up = F(wp.static(CATCH_UP_SPEED))
-        k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - known)  # tau = h
+        k.vhat[row] = scalar(wp.clamp(-g / (F(2.0) * h), -catch_up, catch_up) - prescribed)  # tau = h
         k.R[row] = scalar(0.0)
         if source.enabled != 0 and mobility > F(wp.static(IMMOBILE)):
             k.R[row] = scalar(F(wp.static(NEAR_RIGID)) * wp.max(mobility, F(wp.static(LEAST_SHARE)) * reach))
+
+    return prepare_row
+
+
+@functools.cache
+def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
+    """The kernel: one block per world."""
+    Stage, prepare_row = make_row_stage(pose, dynamics, types), make_prepare_row(pose, dynamics, types)
+    F = wp.float64
 
     @solver_kernel
     def constraint_data(first_world: int, stage: wp.array[Stage], sources: wp.array[RowSource], dt: F):

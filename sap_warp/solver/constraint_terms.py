@@ -11,16 +11,16 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import barrier, lane
-from ..kernels.types import Types
 from .constraint_data import make_constraint_data
-from .solve_data import make_problem
+from .solve_data import Precisions, make_problem
 from .terms.bounded import UNBOUNDED, make_bounded_term
 
 
 @functools.cache
-def make_row_terms(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Device functions about one row; the precisions are those of `make_problem`."""
-    Problem, Rows = make_problem(dynamics, types, linear, pose).Problem, make_constraint_data(types)
+def make_row_terms(precisions: Precisions) -> SimpleNamespace:
+    """Device functions about one row."""
+    types = precisions.types
+    Problem, Rows = make_problem(precisions)[0], make_constraint_data(types)
     bounded, scalar, vec3 = make_bounded_term(types), types.scalar, types.vec3
 
     @wp.func
@@ -52,13 +52,13 @@ def make_row_terms(dynamics: Types, types: Types, linear: Types, pose: Types) ->
 
 
 @functools.cache
-def make_constraint_terms(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Device functions about the rows of a world; the precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
+def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
+    """Device functions about the rows of a world."""
+    types, linear = precisions.types, precisions.linear
+    Problem, Data = make_problem(precisions)
     scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
 
-    terms = make_row_terms(dynamics, types, linear, pose)
+    terms = make_row_terms(precisions)
     row_count, rate, row_term, has_bounds = terms.row_count, terms.rate, terms.row_term, terms.has_bounds
 
     @wp.func

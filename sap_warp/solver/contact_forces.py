@@ -14,9 +14,9 @@ from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache
-from ..kernels.types import FP32, Types
-from .objective import make_project_row
-from .solve_data import make_problem
+from ..kernels.types import FP32
+from .contact_terms import make_row_projections
+from .solve_data import Precisions, make_problem
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class ForceArrays:
 
 
 @functools.cache
-def make_contact_force_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """The kernel: one block per world. The precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
-    project_row = make_project_row(dynamics, types, linear, pose)
+def make_contact_force_kernel(precisions: Precisions):
+    """The kernel: one block per world."""
+    types, pose = precisions.types, precisions.pose
+    Problem, Data = make_problem(precisions)
+    project_row = make_row_projections(precisions).project_row
     scalar, vec3, F = types.scalar, types.vec3, wp.float64
     to_vec3, to_vec3f, to_pose = (make_spatial(t).to_vec3 for t in (types, FP32, pose))
 
@@ -157,6 +157,6 @@ class SapContactForces:
         arrays = {field.name: getattr(forces, field.name) for field in fields(forces)}
         arrays |= {"body_com": model.body_com, "shape_body": model.shape_body}
         argument = self._arrays.get(arrays | {"shape0": contacts.rigid_contact_shape0}, ForceArrays)
-        kernel = make_contact_force_kernel(*self._solve.precisions)
+        kernel = make_contact_force_kernel(self._solve.precisions)
         worlds.launch(kernel, *self._solve.arguments, argument, dt, device=model.device)
         return forces

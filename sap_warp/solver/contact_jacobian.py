@@ -7,7 +7,6 @@ No Jacobian is stored: a row keeps its normal and the points where its two bodie
 and J^T gamma or J^T G J are sums over bodies (`objective`). `SapContactJacobian.dense` writes J out for inspection.
 """
 
-import functools
 import weakref
 from typing import Any
 
@@ -16,12 +15,10 @@ import numpy as np
 import warp as wp
 
 from ..contacts import dropped_by_world
-from ..kernels.lanes import barrier, lane
-from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
-from ..kernels.types import FP32, FP64, TYPES, Ints, Types
+from ..kernels.launch import WorldRange
+from ..kernels.structs import StructArgument, StructCache, allocate_arrays
+from ..kernels.types import FP32, FP64, TYPES
 from .contact_binning import Bins, make_bin_kernel
-from .contact_choice import make_keep_deepest
 from .contact_data import make_contact_data
 from .contact_input import (
     CONTACT_ARRAYS,
@@ -32,190 +29,15 @@ from .contact_input import (
     ground_shapes,
     shape_owners,
 )
-from .contact_lists import make_list_rows
-from .contact_rows import make_contact_rows
-from .contact_stage import make_contact_stage
-from .contact_weight import DELASSUS, make_mobility
-from .joint_terms import make_distance_rows, make_joint_terms
-from .layout import Layout, LayoutSizes
+from .contact_kernel import make_contact_kernel
+from .contact_stage import ContactPrecisions, make_contact_stage
+from .contact_weight import make_mobility
+from .layout import LayoutSizes
 from .links import JointFrames, Links, joint_parameters
 from .motors import Motors
 from .terms.contact import contact_law
 from .terms.dof import make_dof_terms
 from .topology import carriers
-
-
-@functools.cache
-def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types, by_value: bool):
-    """The kernel of the stage: one block per world.
-
-    ``pose`` and ``dynamics`` are the precisions of free motion's data, ``contact_pose`` the one poses are rounded to,
-    ``weight`` the one w is computed in, ``types`` the one of the contact solve, ``by_value`` that of
-    `struct_parameter`.
-    """
-    Stage = make_contact_stage(pose, dynamics, weight, types)
-    rows = make_contact_rows(pose, contact_pose, dynamics, weight, types)
-    assign_contacts, place_contacts, refine_contact = rows.assign_contacts, rows.place_contacts, rows.refine_contact
-    prepare_dof = make_joint_terms(pose, dynamics, weight, types)
-    prepare_distance = make_distance_rows(pose, contact_pose, dynamics, weight, types)
-    list_rows = make_list_rows(types)
-    keep_deepest = make_keep_deepest(pose, contact_pose, dynamics)
-    flat_stage, flat_contacts, flat_dofs = make_flat(Stage), make_flat(ContactInput), make_flat(DofInput)
-    flat_layout, flat_rows = make_flat(Layout), make_flat(make_contact_data(types))
-
-    stage_type, read_stage = struct_parameter(Stage, by_value)
-    # Each function makes its own copy of the structs: pointers that are loaded where they are used take no room before.
-    # What is large is not inlined on the CPU; a parameter that is passed by value must not be handed on to it.
-    large = wp.func if by_value else wp.func(inline=False)
-
-    @wp.func
-    def sort_slots(slot: Ints, first: int, last: int):
-        """Ascending contact order, whatever order the threads came in: results do not depend on scheduling."""
-        i = int(first + 1)
-        while i < last:
-            value = slot[i]
-            j = i - 1
-            while j >= first and slot[wp.max(j, 0)] > value:
-                slot[j + 1] = slot[j]
-                j -= 1
-            slot[j + 1] = value
-            i += 1
-
-    @wp.func
-    def prepare_dofs(stage_in: stage_type, dofs_in: wp.array[DofInput], world: int, dt: wp.float64):
-        """Terms of the dofs of a world."""
-        s = read_stage(stage_in)
-        dofs = dofs_in[0]
-        flat_stage(s)
-        flat_dofs(dofs)
-        i_end = s.layout.world_term[world + 1]
-        i = int(s.layout.world_term[world] + lane())
-        while i < i_end:
-            prepare_dof(s, dofs, s.layout.term_dof[i], dt)
-            i += wp.block_dim()
-
-    @large
-    def prepare_distances(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64) -> int:
-        """Rows of the distance joints of a world; returns how many."""
-        s = read_stage(stage_in)
-        flat_stage(s)
-        count = int(0)
-        i = int(s.layout.world_distance[world])
-        i_end = s.layout.world_distance[world + 1]
-        if i < i_end:
-            dofs = dofs_in[0]
-            flat_dofs(dofs)
-            row = world * s.rows.capacity
-            while i < i_end:
-                b = s.layout.distance_body[i]
-                count += prepare_distance(s, dofs, b, False, row + count, dt)
-                count += prepare_distance(s, dofs, b, True, row + count, dt)
-                i += 1
-        return count
-
-    @wp.func
-    def assign_rows(
-        stage_in: stage_type,
-        contacts_in: wp.array[ContactInput],
-        first: int,
-        end: int,
-        first_slot: int,
-        world: int,
-        dt: wp.float64,
-    ) -> int:
-        """Bodies and materials; returns whether any row has to be refined."""
-        s = read_stage(stage_in)
-        c = contacts_in[0]
-        flat_stage(s)
-        flat_contacts(c)
-        special = s.law.weight_mode | s.law.point_mode | s.law.follows | c.has_overrides | c.has_surface_velocity
-        return special | assign_contacts(s, c, first_slot - first, first + lane(), end, world, dt)
-
-    @large
-    def place_rows(stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
-        """Geometry and weights."""
-        s = read_stage(stage_in)
-        c = contacts_in[0]
-        flat_stage(s)
-        flat_contacts(c)
-        place_contacts(s, c, first + lane(), end)
-
-    @large
-    def refine_rows(
-        stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int, dt: wp.float64
-    ):
-        """What only some contacts need."""
-        s = read_stage(stage_in)
-        c = contacts_in[0]
-        flat_stage(s)
-        flat_contacts(c)
-        row = int(first + lane())
-        stride = wp.block_dim()
-        if s.law.weight_mode == DELASSUS:  # needs the world's one scratch column: lane 0 takes all rows
-            barrier()
-            row = wp.where(lane() == 0, first, end)
-            stride = 1
-        while row < end:
-            refine_contact(s, c, row, dt)
-            row += stride
-
-    @wp.func
-    def list_world(stage_in: stage_type, world: int):
-        s = read_stage(stage_in)
-        layout = s.layout
-        out = s.rows
-        flat_layout(layout)
-        flat_rows(out)
-        list_rows(layout, out, world)
-
-    @wp.func
-    def choose_contacts(stage_in: stage_type, contacts_in: wp.array[ContactInput], world: int, first: int, last: int):
-        """Let the slots of a world that is too full have the deepest contacts."""
-        s = read_stage(stage_in)
-        c = contacts_in[0]
-        flat_stage(s)
-        flat_contacts(c)
-        newcomer = s.newcomer[world]
-        keep_deepest(c, s.motion, s.slot, first, last, newcomer)
-        if lane() == 0:
-            s.newcomer[world] = 0
-
-    @solver_kernel
-    def contact_data(
-        first_world: int, stage: stage_type, contacts: wp.array[ContactInput], dofs: wp.array[DofInput], dt: wp.float64
-    ):
-        world = first_world + wp.tid() // wp.block_dim()
-        prepare_dofs(stage, dofs, world, dt)
-        s = read_stage(stage)
-        slots = s.slots
-        found = s.found[world]
-        kept = wp.min(found, slots)
-        first_slot = world * slots
-        if wp.static(by_value):  # on CUDA
-            if found > kept:
-                choose_contacts(stage, contacts, world, first_slot, first_slot + kept)
-        if lane() == 0:
-            if s.ordered == 0 or found > kept:
-                sort_slots(s.slot, first_slot, first_slot + kept)
-            s.rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
-            s.contact_count[world] = kept
-            s.truncated[world] = found - kept
-            if found > kept:
-                s.lost[world] += wp.int64(found - kept)
-                s.most_lost[world] = wp.max(s.most_lost[world], found - kept)
-        barrier()
-        if kept > 0:
-            end = world * s.rows.capacity + s.rows.count[world]
-            special = assign_rows(stage, contacts, end - kept, end, first_slot, world, dt)
-            place_rows(stage, contacts, end - kept, end)
-            if special != 0:
-                refine_rows(stage, contacts, end - kept, end, dt)
-        barrier()
-        if lane() == 0:
-            s.found[world] = 0  # ready for the next step's binning
-            list_world(stage, world)
-
-    return contact_data
 
 
 class SapContactJacobian:
@@ -275,11 +97,10 @@ class SapContactJacobian:
         self._links = links.get(weight)[0]
         self._pack_mobility = make_mobility(weight).pack_mobility
         self._mobility = wp.zeros(sizes.body_count, dtype=make_mobility(weight).Mobility, device=device)
-        self._stage_type = make_contact_stage(free_motion.pose_types, free_motion.types, weight, self.types)
+        precisions = ContactPrecisions(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
+        self._stage_type = make_contact_stage(precisions)
         self._stage: StructArgument | None = None
-        self.kernel = make_contact_kernel(
-            free_motion.pose_types, contact_pose, free_motion.types, weight, self.types, not device.is_cpu
-        )
+        self.kernel = make_contact_kernel(precisions, not device.is_cpu)
         self._shape_owner = shape_owners(model, layout)
         self.ground_count = len(ground_shapes(model))
         self.ground_mu = wp.zeros(worlds * self.ground_count, dtype=wp.float32, device=device)

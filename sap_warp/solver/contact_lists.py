@@ -12,10 +12,9 @@ from .layout import Layout
 
 
 @functools.cache
-def make_list_rows(types: Types):
-    """``list_rows(layout, out, world)``: fill the tables by body and the pattern of the Hessian; one lane."""
+def make_mark_active(types: Types):
+    """``mark_active(layout, out, body)``: say of a body, and of all above it, that rows act below them."""
     Contacts = make_contact_data(types)
-    order_trees = make_order_trees(types)
 
     @wp.func
     def mark_active(layout: wp.ref[Layout], out: wp.ref[Contacts], body: int):
@@ -25,6 +24,14 @@ def make_list_rows(types: Types):
                 break
             out.body_active[b] = 1
             b = layout.body_parent[b]
+
+    return mark_active
+
+
+@functools.cache
+def make_sort_by_body(types: Types):
+    """``sort_by_body(layout, out, world) -> bool``: fill the tables by body."""
+    Contacts, mark_active = make_contact_data(types), make_mark_active(types)
 
     @wp.func
     def sort_by_body(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int) -> bool:
@@ -64,6 +71,14 @@ def make_list_rows(types: Types):
                     out.body_count[b] = out.body_count[b] + 1
             row += 1
         return coupled
+
+    return sort_by_body
+
+
+@functools.cache
+def make_widen_rows(types: Types):
+    """``widen_rows(layout, out, world, by_contacts)``: fill the pattern of the Hessian."""
+    Contacts, order_trees = make_contact_data(types), make_order_trees(types)
 
     @wp.func
     def widen_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int, by_contacts: bool):
@@ -114,6 +129,15 @@ def make_list_rows(types: Types):
             e += 1
         out.coupled[world] = coupled
         out.narrow[world] = narrow
+
+    return widen_rows
+
+
+@functools.cache
+def make_list_rows(types: Types):
+    """``list_rows(layout, out, world)``: fill the tables by body and the pattern of the Hessian; one lane."""
+    Contacts, mark_active = make_contact_data(types), make_mark_active(types)
+    sort_by_body, widen_rows = make_sort_by_body(types), make_widen_rows(types)
 
     @wp.func
     def list_rows(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):

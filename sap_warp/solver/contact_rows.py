@@ -21,12 +21,12 @@ from ..kernels.contact_gap import contact_gap
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .contact_input import CARRIED, MASSLESS, ContactInput, ShapeOwner
-from .contact_stage import make_contact_stage
+from .contact_stage import ContactPrecisions, make_contact_stage
 from .contact_weight import BODY_INERTIA, DELASSUS, make_delassus, make_mobility
 from .kinematics import make_point_acceleration
 from .motion_data import make_motion_data
 from .options import CONTACT_POINT_MODES
-from .terms.contact import ContactLaw, Material, combine_materials, compliance, decay_rate, make_contact_term
+from .terms.contact import ContactLaw, Material, combine_materials, compliance, decay_rate, make_regularize
 from .terms.limit import NO_LIMIT
 
 MIDPOINT = wp.constant(CONTACT_POINT_MODES.index("contact_midpoint"))
@@ -141,45 +141,9 @@ def make_contact_gap(pose: Types, contact_pose: Types, dynamics: Types):
 
 
 @functools.cache
-def make_contact_rows(
-    pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types
-) -> SimpleNamespace:
-    """Device functions that fill the rows of a world's contacts, in this order.
-
-    ``assign_contacts`` and ``place_contacts`` do what most contacts need, ``refine_contact`` what only some do.
-    """
-    Motion, Stage = make_motion_data(pose, dynamics), make_contact_stage(pose, dynamics, weight, types)
-    body_mobility, delassus = make_mobility(weight).body_mobility, make_delassus(pose, dynamics, weight)
-    diagonal_weight, delassus_weight = delassus.diagonal_weight, delassus.delassus_weight
-    side_points = make_body_points(pose, contact_pose, dynamics).side_points
-    point_acceleration = make_point_acceleration(pose, dynamics, types)
-    regularize = make_contact_term(types).regularize
-    to_pose, to_vec3d = make_spatial(contact_pose).to_vec3, make_spatial(FP64).to_vec3
-    to_solve, to_weight, to_weight_quat = (
-        make_spatial(types).to_vec3,
-        make_spatial(weight).to_vec3,
-        make_spatial(weight).to_quat,
-    )
-    scalar, vec3, T = types.scalar, types.vec3, contact_pose.scalar
-    wscalar = weight.scalar
-
-    @wp.func
-    def prescribed_velocity(d: wp.ref[Motion], side: wp.ref[ShapeOwner], reference: int, x: vec3) -> vec3:
-        """Velocity that a kinematic root gives the point x of a body, x measured as in `side_points`."""
-        v = vec3()
-        if (side.special & CARRIED) != 0:
-            arm = x + to_solve(to_pose(d.origin[reference] - d.origin[side.root]))
-            v = to_solve(d.Vv[side.root]) + wp.cross(to_solve(d.Vw[side.root]), arm)
-        return v
-
-    @wp.func
-    def store_regularization(s: wp.ref[Stage], row: int, w: scalar):
-        """From gap, decay rate and compliance, which the row holds as phi0, vhat and Rn, to what the solve reads."""
-        r = regularize(s.law, s.rows.phi0[row], w, s.rows.vhat[row], s.rows.Rn[row])
-        s.rows.weight[row] = r.weight
-        s.rows.Rt[row] = r.Rt
-        s.rows.Rn[row] = r.Rn
-        s.rows.vhat[row] = r.vhat
+def make_assign_contacts(precisions: ContactPrecisions):
+    """``assign_contacts(s, c, to_slot, begin, end, world, h)``: which bodies and materials rows have."""
+    Stage, scalar = make_contact_stage(precisions), precisions.types.scalar
 
     @wp.func
     def assign_contacts(
@@ -223,16 +187,38 @@ def make_contact_rows(
             row += wp.block_dim()
         return special
 
+    return assign_contacts
+
+
+@functools.cache
+def make_store_regularization(precisions: ContactPrecisions):
+    """``store_regularization(s, row, w)``: the last step of a row, from its weight to R_n, R_t and vhat."""
+    Stage, scalar = make_contact_stage(precisions), precisions.types.scalar
+    regularize = make_regularize(precisions.types)
+
     @wp.func
-    def carried_mobility(s: wp.ref[Stage], b: int, r: vec3) -> wscalar:
-        """Share in w of body b, which may have no mass, at the point r about its tree's reference point."""
-        if b < 0:
-            return wscalar(0.0)
-        carrier = s.mobility[b].carrier
-        if carrier < 0:
-            return diagonal_weight(s.layout, s.motion, b, -1, to_weight(r), to_weight(r))
-        arm = to_weight(r) - to_weight(s.motion.p[carrier])
-        return body_mobility(s.mobility[b], wp.quat_rotate_inv(to_weight_quat(s.motion.r[carrier]), arm))
+    def store_regularization(s: wp.ref[Stage], row: int, w: scalar):
+        """From gap, decay rate and compliance, which the row holds as phi0, vhat and Rn, to what the solve reads."""
+        r = regularize(s.law, s.rows.phi0[row], w, s.rows.vhat[row], s.rows.Rn[row])
+        s.rows.weight[row] = r.weight
+        s.rows.Rt[row] = r.Rt
+        s.rows.Rn[row] = r.Rn
+        s.rows.vhat[row] = r.vhat
+
+    return store_regularization
+
+
+@functools.cache
+def make_place_contacts(precisions: ContactPrecisions):
+    """``place_contacts(s, c, begin, end)``: what most contacts need, after `make_assign_contacts`."""
+    pose, contact_pose, dynamics, weight, types = precisions
+    Stage, body_mobility = make_contact_stage(precisions), make_mobility(weight).body_mobility
+    side_points = make_body_points(pose, contact_pose, dynamics).side_points
+    store_regularization = make_store_regularization(precisions)
+    to_pose, to_vec3d = make_spatial(contact_pose).to_vec3, make_spatial(FP64).to_vec3
+    to_solve, to_weight = make_spatial(types).to_vec3, make_spatial(weight).to_vec3
+    scalar, vec3, T = types.scalar, types.vec3, contact_pose.scalar
+    wscalar = weight.scalar
 
     @wp.func
     def side_mobility(s: wp.ref[Stage], side: wp.ref[ShapeOwner], p: wp.vec3d) -> wscalar:
@@ -274,6 +260,42 @@ def make_contact_rows(
             s.rows.phi0[row] = scalar(phi0)
             store_regularization(s, row, scalar(w))
             row += wp.block_dim()
+
+    return place_contacts
+
+
+@functools.cache
+def make_refine_contact(precisions: ContactPrecisions):
+    """``refine_contact(s, c, row, h)``: what only some contacts need, after `make_place_contacts`."""
+    pose, contact_pose, dynamics, weight, types = precisions
+    Motion, Stage = make_motion_data(pose, dynamics), make_contact_stage(precisions)
+    body_mobility, delassus = make_mobility(weight).body_mobility, make_delassus(pose, dynamics, weight)
+    diagonal_weight, delassus_weight = delassus.diagonal_weight, delassus.delassus_weight
+    point_acceleration = make_point_acceleration(pose, dynamics, types)
+    store_regularization = make_store_regularization(precisions)
+    to_pose, to_solve = make_spatial(contact_pose).to_vec3, make_spatial(types).to_vec3
+    to_weight, to_weight_quat = make_spatial(weight).to_vec3, make_spatial(weight).to_quat
+    scalar, vec3, wscalar = types.scalar, types.vec3, weight.scalar
+
+    @wp.func
+    def prescribed_velocity(d: wp.ref[Motion], side: wp.ref[ShapeOwner], reference: int, x: vec3) -> vec3:
+        """Velocity that a kinematic root gives the point x of a body, x measured as in `side_points`."""
+        v = vec3()
+        if (side.special & CARRIED) != 0:
+            arm = x + to_solve(to_pose(d.origin[reference] - d.origin[side.root]))
+            v = to_solve(d.Vv[side.root]) + wp.cross(to_solve(d.Vw[side.root]), arm)
+        return v
+
+    @wp.func
+    def carried_mobility(s: wp.ref[Stage], b: int, r: vec3) -> wscalar:
+        """Share in w of body b, which may have no mass, at the point r about its tree's reference point."""
+        if b < 0:
+            return wscalar(0.0)
+        carrier = s.mobility[b].carrier
+        if carrier < 0:
+            return diagonal_weight(s.layout, s.motion, b, -1, to_weight(r), to_weight(r))
+        arm = to_weight(r) - to_weight(s.motion.p[carrier])
+        return body_mobility(s.mobility[b], wp.quat_rotate_inv(to_weight_quat(s.motion.r[carrier]), arm))
 
     @wp.func
     def refine_contact(s: wp.ref[Stage], c: wp.ref[ContactInput], row: int, h: wp.float64):
@@ -326,6 +348,4 @@ def make_contact_rows(
             s.rows.vhat[row] = scalar(wp.static(NO_LIMIT))
             s.rows.mu[row] = scalar(0.0)
 
-    return SimpleNamespace(
-        assign_contacts=assign_contacts, place_contacts=place_contacts, refine_contact=refine_contact
-    )
+    return refine_contact

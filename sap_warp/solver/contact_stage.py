@@ -1,6 +1,7 @@
 """What stage 3 works with and makes: contact rows and terms of the dofs."""
 
 import functools
+from typing import NamedTuple
 
 import warp as wp
 
@@ -14,9 +15,25 @@ from .terms.contact import ContactLaw
 from .terms.dof import make_dof_terms
 
 
+class ContactPrecisions(NamedTuple):
+    """Precisions of stage 3: all that its device functions depend on."""
+
+    pose: Types
+    """Of poses in free motion's data."""
+    contact_pose: Types
+    """That poses are rounded to for contacts."""
+    dynamics: Types
+    """Of free motion."""
+    weight: Types
+    """Of the contact weight w."""
+    types: Types
+    """Of the solve."""
+
+
 @functools.cache
-def make_contact_stage(pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_contact_stage(precisions: ContactPrecisions):
     """Struct of what the kernel works with and makes."""
+    pose, _, dynamics, weight, types = precisions
     Motion, Contacts = make_motion_data(pose, dynamics), make_contact_data(types)
     Terms, Mobility = make_dof_terms(types).DofTerms, make_mobility(weight).Mobility
 

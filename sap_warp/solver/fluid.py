@@ -26,6 +26,7 @@ from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
+from .layout import moves
 
 
 @wp.struct
@@ -127,9 +128,7 @@ def make_fluid_kernel(Stage: Any, types: Types):
             force = F(0.0)
             b = int(b_start)
             while b < b_end:
-                chain = layout.body_chain[b]
-                # dofs of a subtree are a range that ends at its root
-                if chain >= layout.rows.first[e] and chain <= e:
+                if moves(layout, e, b):
                     force += wp.dot(medium[0].force[b], wp.vec3d(to_vec3(d.Sv[e])))
                     force += wp.dot(medium[0].moment[b], wp.vec3d(to_vec3(d.Sw[e])))
                 b += 1

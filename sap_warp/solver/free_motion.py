@@ -5,8 +5,8 @@
     v*      = v0 + A^-1 impulse
 
 The minimum of the objective does not depend on knowing v*: A (v - v*) follows from the impulse, and a constant in the
-cost moves no minimum. So v* is left to the solve, which finds it for the worlds that need it (`newton`), unless the
-options let every world need it.
+cost moves no minimum. So v* is left to the solve, which finds it for the worlds that need it (`momentum_cost`), unless
+the options let every world need it.
 
 Prescribed dofs (kinematic bodies) move with v0, unaccelerated, and have no row in A: what they do to the bodies that
 they carry is part of c.
@@ -18,6 +18,7 @@ at o; a column S_k of the motion subspace is the spatial velocity for v_k = 1.
 """
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -81,17 +82,9 @@ def make_motion_stage(pose: Types, types: Types):
 
 
 @functools.cache
-def make_dynamics(pose: Types, types: Types):
-    """``dynamics(stage, inputs, world, gravity, h)``: all of a world's A but its sums, and its impulse.
-
-    Composite inertias, column forces, diagonal and impulse.
-    """
-    Data, Link, Stage = make_motion_data(pose, types), make_link(pose), make_motion_stage(pose, types)
-    S = make_spatial(types)
-    rotation_matrix, to_vec3, to_quat = S.rotation_matrix, S.to_vec3, S.to_quat
-    store_force = make_add_rows(types, types).store_force
-    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
-    Row = wp.types.vector(length=16, dtype=scalar)
+def make_inertia(types: Types) -> SimpleNamespace:
+    """Device functions for symmetric tensors of inertia, which are their moments xx, yy, zz and products yz, xz, xy."""
+    vec3, mat33 = types.vec3, types.mat33
 
     @wp.func
     def turned(R: mat33, I: mat33):
@@ -113,6 +106,18 @@ def make_dynamics(pose: Types, types: Types):
             products[2] * v[0] + moments[1] * v[1] + products[0] * v[2],
             products[1] * v[0] + products[0] * v[1] + moments[2] * v[2],
         )
+
+    return SimpleNamespace(turned=turned, apply=apply)
+
+
+@functools.cache
+def make_body_dynamics(pose: Types, types: Types):
+    """``body_dynamics(link, d, b, gravity, body_f)``: a body's row of `composite`, before those below are added."""
+    Data, Link, inertia, S = make_motion_data(pose, types), make_link(pose), make_inertia(types), make_spatial(types)
+    turned, apply = inertia.turned, inertia.apply
+    rotation_matrix, to_vec3, to_quat = S.rotation_matrix, S.to_vec3, S.to_quat
+    scalar, vec3, mat33 = types.scalar, types.vec3, types.mat33
+    Row = wp.types.vector(length=16, dtype=scalar)
 
     @wp.func
     def body_dynamics(link: wp.ref[Link], d: wp.ref[Data], b: int, gravity: vec3, body_f: wp.array[wp.spatial_vectord]):
@@ -149,6 +154,19 @@ def make_dynamics(pose: Types, types: Types):
             row[10 + k] = fw[k]
             row[13 + k] = fv[k]
         d.composite[b] = row
+
+    return body_dynamics
+
+
+@functools.cache
+def make_dynamics(pose: Types, types: Types):
+    """``dynamics(stage, inputs, world, gravity, h)``: all of a world's A but its sums, and its impulse.
+
+    Composite inertias, column forces, diagonal and impulse.
+    """
+    Stage, body_dynamics = make_motion_stage(pose, types), make_body_dynamics(pose, types)
+    apply, store_force = make_inertia(types).apply, make_add_rows(types, types).store_force
+    scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
     def add_children(stage: wp.ref[Stage], b: int):

@@ -16,6 +16,7 @@ from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Floats, Types, Vectors
+from .layout import moves
 
 
 def compensation_factors(model: newton.Model) -> wp.array | None:
@@ -47,9 +48,7 @@ def make_compensation_kernel(Stage: Any, types: Types):
             b = int(b_start)
             while b < b_end:
                 c = scalar(factor[links[b].body])
-                chain = layout.body_chain[b]
-                # dofs of a subtree are a range that ends at its root
-                if c != scalar(0.0) and chain >= layout.rows.first[e] and chain <= e:
+                if c != scalar(0.0) and moves(layout, e, b):
                     arm = to_vec3(d.p[b]) + rotation_matrix(to_quat(d.r[b])) * to_vec3(links[b].com)
                     force -= c * scalar(links[b].mass) * wp.dot(g, d.Sv[e] + wp.cross(d.Sw[e], arm))
                 b += 1

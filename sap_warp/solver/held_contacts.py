@@ -18,13 +18,15 @@ one; only the way to it is shorter. Nothing is remembered from step to step.
 """
 
 import functools
+from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.types import Types
+from ..kernels.lanes import lane, make_block_sum
+from .contact_terms import make_row_projections
 from .kinematics import make_point_acceleration
-from .solve_data import make_problem
-from .terms.contact import SLIDING, make_contact_term
+from .solve_data import Precisions, make_problem
+from .terms.contact import SLIDING, make_projection
 
 EXPLAINED = 0.5
 """Share of a contact's slip velocity that turning may leave unexplained [-]."""
@@ -33,10 +35,11 @@ HELD = 0.02
 
 
 @functools.cache
-def make_was_held(dynamics: Types, types: Types, linear: Types, pose: Types):
+def make_was_held(precisions: Precisions):
     """``was_held(p, row, vc, at)``: whether a row that slides at v0 stuck before; ``at`` is its projection there."""
+    dynamics, types, pose = precisions.dynamics, precisions.types, precisions.pose
     scalar, vec3 = types.scalar, types.vec3
-    Problem, Projection = make_problem(dynamics, types, linear, pose).Problem, make_contact_term(types).Projection
+    Problem, Projection = make_problem(precisions)[0], make_projection(types).Projection
     point_acceleration = make_point_acceleration(pose, dynamics, types)
 
     @wp.func
@@ -54,3 +57,48 @@ def make_was_held(dynamics: Types, types: Types, linear: Types, pose: Types):
         return wp.dot(u, u) < wp.min(reach * reach, share * wp.dot(slip, slip))
 
     return was_held
+
+
+@functools.cache
+def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
+    """Device functions about rows that overshoot."""
+    types = precisions.types
+    Problem, Data = make_problem(precisions)
+    scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
+    rows = make_row_projections(precisions)
+    project_row, hold_row = rows.project_row, rows.hold_row
+
+    @wp.func
+    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> bool:
+        """Whether the whole step along s.dv turns the slip of a sliding contact round."""
+        slides = s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0)
+        return slides and s.track[row].vv < -s.track[row].vd
+
+    @wp.func
+    def any_overshoots(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+        count = vec3()
+        row = int(p.row + lane())
+        while row < p.row_end:
+            if overshoots(p, s, row):
+                count[0] += scalar(1.0)
+            row += wp.block_dim()
+        return block_sum(count, s.scratch, p.world)[0] > scalar(0.0)
+
+    @wp.func
+    def hold_contacts(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+        """Move the rows the whole way; with ``hold``, contacts that overshoot stick. Returns whether there are any."""
+        kept = vec3()
+        row = int(p.row + lane())
+        while row < p.row_end:
+            vc = s.vc[row] + s.dvc[row]
+            s.vc[row] = vc
+            at = project_row(p, row, vc)
+            if hold and at.mode == SLIDING:
+                if overshoots(p, s, row):
+                    at = hold_row(p, row, vc)
+                    kept[0] += scalar(1.0)
+            s.projection[row] = at
+            row += wp.block_dim()
+        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
+
+    return SimpleNamespace(any_overshoots=any_overshoots, hold_contacts=hold_contacts)

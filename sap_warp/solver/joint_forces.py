@@ -7,6 +7,7 @@ dynamics matrix makes of the change of velocity: A (v - v*) = h (sum of all but 
 
 import functools
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any
 
 import warp as wp
@@ -15,15 +16,16 @@ from ..kernels.lanes import lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache, array_struct
-from ..kernels.types import FP64, Types
+from ..kernels.types import FP64
 from .constraint_terms import make_constraint_terms
 from .contact_input import DofInput
+from .contact_terms import make_row_projections
 from .integrate import MIDPOINT, make_turn
 from .joint_terms import make_efforts, rotation_to
+from .layout import moves
 from .links import BALL, DISTANCE, FREE
-from .objective import make_project_row
 from .options import POSITION_INTEGRATIONS
-from .solve_data import make_problem
+from .solve_data import Precisions, make_problem
 from .terms.dof import DRIVE, FAR_LOWER, FAR_UPPER, FRICTION, LOWER, MOTOR, PARABOLA, SPEED, UPPER, make_dof_terms
 from .terms.drive import make_drive_term
 
@@ -75,32 +77,16 @@ class JointForceArrays:
 
 
 @functools.cache
-def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """The kernel: one block per world. The precisions are those of `make_problem`."""
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
-    terms = make_dof_terms(types)
-    evaluate_bounded = terms.evaluate_bounded
-    efforts, is_limited = make_efforts(types), make_drive_term(types).is_limited
-    motor_effort = efforts.motor_effort
-    turn, load_quat = make_turn(), make_spatial(FP64).load_quat
-    project_row = make_project_row(dynamics, types, linear, pose)
-    row_term = make_constraint_terms(dynamics, types, linear, pose).row_term
+def make_row_forces(precisions: Precisions) -> SimpleNamespace:
+    """What contact rows and constraint rows do to a dof."""
+    dynamics, types = precisions.dynamics, precisions.types
+    Problem, Data = make_problem(precisions)
+    project_row, row_term = make_row_projections(precisions).project_row, make_constraint_terms(precisions).row_term
     scalar, vec3 = types.scalar, types.vec3
 
     @wp.func
     def to_vec(a: dynamics.vec3) -> vec3:
         return vec3(scalar(a[0]), scalar(a[1]), scalar(a[2]))
-
-    @wp.func
-    def is_above(p: wp.ref[Problem], e: int, body: int) -> int:
-        """Whether dof e moves a body; dofs nearer to the root have larger numbers."""
-        k = int(-1)
-        if body >= 0:
-            k = p.layout.body_chain[body]
-        while k >= 0 and k < e:
-            k = p.layout.dof_parent[k]
-        return wp.where(k == e, 1, 0)
 
     @wp.func
     def contact_force(p: wp.ref[Problem], s: wp.ref[Data], world: int, e: int) -> scalar:
@@ -109,14 +95,14 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
         sv = to_vec(p.motion.Sv[e])
         base = world * p.contacts.capacity
         for row in range(base, base + p.contacts.count[world]):
-            on_a = is_above(p, e, p.contacts.body_a[row])
-            on_b = is_above(p, e, p.contacts.body_b[row])
-            if on_a + on_b > 0:
+            on_a = moves(p.layout, e, p.contacts.body_a[row])
+            on_b = moves(p.layout, e, p.contacts.body_b[row])
+            if on_a or on_b:
                 gamma = project_row(p, row, s.vc[row]).gamma
                 column = vec3()
-                if on_b != 0:
+                if on_b:
                     column += sv + wp.cross(sw, p.contacts.r_b[row])
-                if on_a != 0:
+                if on_a:
                     column -= sv + wp.cross(sw, p.contacts.r_a[row])
                 total += wp.dot(column, gamma)
         return total / p.h
@@ -130,6 +116,43 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
                     if p.bilateral.entry_dof[i] == e:
                         total += p.bilateral.J[i] * row_term(p.bilateral, row, s.slack[row])[1]
         return total / p.h
+
+    return SimpleNamespace(contact_force=contact_force, constraint_force=constraint_force)
+
+
+@functools.cache
+def make_ball_error(precisions: Precisions):
+    """``ball_error(p, s, out, e)``: where a ball joint was."""
+    Problem, Data = make_problem(precisions)
+    turn, load_quat = make_turn(), make_spatial(FP64).load_quat
+
+    @wp.func
+    def ball_error(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[JointForceArrays], e: int) -> wp.float64:
+        """Rotation that a ball joint lacked to its zero at the start of the step; 0 for other joints."""
+        b = p.layout.dof_body[e]
+        joint = p.layout.body_joint[b]
+        if out.joint_type[joint] != BALL:
+            return wp.float64(0.0)
+        first = p.layout.body_dof[b]
+        w = wp.vec3d()
+        for i in range(3):
+            w[i] = -wp.float64(s.v[first + i])
+            if out.mode == MIDPOINT:
+                w[i] = wp.float64(0.5) * (w[i] - p.motion.v0[first + i])
+        q = turn(load_quat(out.q, out.joint_q_start[joint]), w, wp.float64(p.h), out.mode)
+        return rotation_to(wp.quat_identity(wp.float64), q)[e - first]
+
+    return ball_error
+
+
+@functools.cache
+def make_store_terms(precisions: Precisions):
+    """``store(p, s, input, out, e)``: what the terms of a dof do to it."""
+    types = precisions.types
+    Problem, Data = make_problem(precisions)
+    evaluate_bounded, motor_effort = make_dof_terms(types).evaluate_bounded, make_efforts(types).motor_effort
+    is_limited, ball_error = make_drive_term(types).is_limited, make_ball_error(precisions)
+    scalar = types.scalar
 
     @wp.func
     def term_force(p: wp.ref[Problem], kind: int, e: int, v: scalar) -> scalar:
@@ -147,22 +170,6 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
         if (kind & FAR_UPPER) != 0:
             found = found | UPPER
         return found
-
-    @wp.func
-    def ball_error(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[JointForceArrays], e: int) -> wp.float64:
-        """Rotation that a ball joint lacked to its zero at the start of the step; 0 for other joints."""
-        b = p.layout.dof_body[e]
-        joint = p.layout.body_joint[b]
-        if out.joint_type[joint] != BALL:
-            return wp.float64(0.0)
-        first = p.layout.body_dof[b]
-        w = wp.vec3d()
-        for i in range(3):
-            w[i] = -wp.float64(s.v[first + i])
-            if out.mode == MIDPOINT:
-                w[i] = wp.float64(0.5) * (w[i] - p.motion.v0[first + i])
-        q = turn(load_quat(out.q, out.joint_q_start[joint]), w, wp.float64(p.h), out.mode)
-        return rotation_to(wp.quat_identity(wp.float64), q)[e - first]
 
     @wp.func
     def store(p: wp.ref[Problem], s: wp.ref[Data], input: wp.ref[DofInput], out: wp.ref[JointForceArrays], e: int):
@@ -208,6 +215,16 @@ def make_joint_force_kernel(dynamics: Types, types: Types, linear: Types, pose: 
         out.forces.limit[dof] = wp.float32(term_force(p, near(kind), e, v))
         out.forces.friction[dof] = wp.float32(term_force(p, kind & FRICTION, e, v))
         out.forces.applied[dof] = out.joint_f[dof]
+
+    return store
+
+
+@functools.cache
+def make_joint_force_kernel(precisions: Precisions):
+    """The kernel: one block per world."""
+    (Problem, Data), scalar = make_problem(precisions), precisions.types.scalar
+    store, rows = make_store_terms(precisions), make_row_forces(precisions)
+    contact_force, constraint_force = rows.contact_force, rows.constraint_force
 
     @solver_kernel
     def joint_forces(
@@ -263,7 +280,7 @@ class SapJointForces:
 
         argument = self._arrays.get(arrays, make)
         rows = solver.contact_jacobian
-        kernel = make_joint_force_kernel(*solver.contact_solve.precisions)
+        kernel = make_joint_force_kernel(solver.contact_solve.precisions)
         inputs = rows.dof_input(control, ctrl)
         worlds.launch(kernel, *solver.contact_solve.arguments, inputs, argument, dt, device=device)
         return self._forces

@@ -19,7 +19,7 @@ from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .contact_input import DofInput
 from .contact_rows import make_body_points
-from .contact_stage import make_contact_stage
+from .contact_stage import ContactPrecisions, make_contact_stage
 from .links import BALL, DISTANCE, FREE, REVOLUTE
 from .terms.dof import (
     DRIVE,
@@ -96,9 +96,10 @@ def make_efforts(types: Types) -> SimpleNamespace:
 
 
 @functools.cache
-def make_drive_effort(pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_drive_effort(precisions: ContactPrecisions):
     """``drive_effort(s, input, e, h, mobility)``: what the joint drive does to dof e."""
-    Stage, Effort = make_contact_stage(pose, dynamics, weight, types), make_efforts(types).Effort
+    types = precisions.types
+    Stage, Effort = make_contact_stage(precisions), make_efforts(types).Effort
     gain_scale, load_quat_64 = make_drive_term(types).gain_scale, make_spatial(FP64).load_quat
     scalar = types.scalar
 
@@ -153,12 +154,13 @@ def make_drive_effort(pose: Types, dynamics: Types, weight: Types, types: Types)
 
 
 @functools.cache
-def make_joint_terms(pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_joint_terms(precisions: ContactPrecisions):
     """``prepare_dof(s, input, e, h)``: drive, limits and friction of one dof."""
-    Stage, Efforts = make_contact_stage(pose, dynamics, weight, types), make_dof_terms(types).Efforts
+    types = precisions.types
+    Stage, Efforts = make_contact_stage(precisions), make_dof_terms(types).Efforts
     efforts, limits, drives = make_efforts(types), make_limit_term(types), make_drive_term(types)
     Effort, motor_effort = efforts.Effort, efforts.motor_effort
-    drive_effort = make_drive_effort(pose, dynamics, weight, types)
+    drive_effort = make_drive_effort(precisions)
     is_limited, rest_cost = drives.is_limited, drives.rest_cost
     limit_R, limit_vhat, limit_reach, speed_R = limits.limit_R, limits.limit_vhat, limits.limit_reach, limits.speed_R
     load_quat_64 = make_spatial(FP64).load_quat
@@ -273,14 +275,15 @@ def make_joint_terms(pose: Types, dynamics: Types, weight: Types, types: Types):
 
 
 @functools.cache
-def make_distance_rows(pose: Types, contact_pose: Types, dynamics: Types, weight: Types, types: Types):
+def make_distance_rows(precisions: ContactPrecisions):
     """``prepare_distance(s, input, b, upper, row, h) -> int``: row of one bound of a distance joint.
 
     Returns 1 if the bound takes part, see `terms/limit.py`. The distance is between the joint's anchors. Its upper
     bound pulls the child towards the parent: the child is body a then, so that a positive normal velocity always opens
     the bound.
     """
-    Stage = make_contact_stage(pose, dynamics, weight, types)
+    pose, contact_pose, dynamics, _, types = precisions
+    Stage = make_contact_stage(precisions)
     body_point = make_body_points(pose, contact_pose, dynamics).body_point
     limit_R = make_limit_term(types).limit_R
     to_vec3d, to_pose, to_solve = (make_spatial(t).to_vec3 for t in (FP64, contact_pose, types))

@@ -97,6 +97,15 @@ class Layout:
     newton_body: wp.array(dtype=wp.int32)  # solver body of each Newton body
 
 
+@wp.func
+def moves(layout: wp.ref[Layout], e: int, body: int) -> bool:
+    """Whether dof e moves a body, which may be none: the dofs of a subtree are a range that ends at its root."""
+    if body < 0:
+        return False
+    chain = layout.body_chain[body]
+    return chain >= layout.rows.first[e] and chain <= e
+
+
 @dataclass(frozen=True)
 class LayoutSizes:
     """Buffer sizes that follow from a layout."""

@@ -71,7 +71,7 @@ class Lengths:
     entry_dof: wp.array(dtype=wp.int32)  # solver dofs of a length, growing
     J: wp.array(dtype=wp.float64)  # by entry
     length: wp.array(dtype=wp.float64)  # [m, rad or what the gear makes of it]
-    known: wp.array(dtype=wp.float64)  # rate that prescribed dofs give it
+    prescribed: wp.array(dtype=wp.float64)  # rate that prescribed dofs give it
 
 
 @wp.struct

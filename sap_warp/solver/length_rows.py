@@ -5,6 +5,7 @@ v_b(p) the velocity of its point at p. A straight segment from p0 on body a to p
 """
 
 import functools
+from types import SimpleNamespace
 
 import warp as wp
 
@@ -12,6 +13,7 @@ from ..kernels.lanes import lane
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .constraint_data import make_row_input, make_row_points
+from .layout import moves
 from .length_data import (
     BETWEEN,
     CRANK,
@@ -28,36 +30,27 @@ from .length_data import (
 from .wrapping import wrap_path
 
 TINY = 1e-12
+F, vec3 = wp.float64, wp.vec3d
 
 
 @functools.cache
-def make_length_kernel(pose: Types, dynamics: Types):
-    """The kernel: one block per world, a lane for each length."""
+def make_pieces(pose: Types, dynamics: Types) -> SimpleNamespace:
+    """`RowInput`, points of bodies, and device functions that let pieces contribute to a length and to its J."""
     Input, points = make_row_input(pose, dynamics), make_row_points(pose, dynamics)
-    to_vec3, rotation, point = points.to_vec3, points.rotation, points.point
-    F, vec3 = wp.float64, wp.vec3d
+    to_vec3 = points.to_vec3
 
     @wp.func
-    def add_piece(
-        s: wp.ref[Input],
-        t: int,
-        b: int,
-        spin: vec3,
-        push: vec3,
-        p: vec3,
-        o: vec3,
-    ):
+    def add_piece(s: wp.ref[Input], t: int, b: int, spin: vec3, push: vec3, p: vec3, o: vec3):
         """Let a body contribute spin . w + push . v(p) to the rate of length t; p is relative to o."""
         if b < 0:
             return
         root = s.layout.body_root[b]
         arm = p + (o - s.motion.origin[root])
-        chain = s.layout.body_chain[b]
         i = int(s.lengths.entry[t])
         i_end = s.lengths.entry[t + 1]
         while i < i_end:
             e = s.lengths.entry_dof[i]
-            if chain >= s.layout.rows.first[e] and chain <= e:  # dofs of a subtree are a range that ends at its root
+            if moves(s.layout, e, b):
                 sw = to_vec3(s.motion.Sw[e])
                 s.lengths.J[i] = (
                     s.lengths.J[i] + wp.dot(spin, sw) + wp.dot(push, to_vec3(s.motion.Sv[e]) + wp.cross(sw, arm))
@@ -65,21 +58,12 @@ def make_length_kernel(pose: Types, dynamics: Types):
             i += 1
         if s.layout.body_prescribed[root] != 0:
             w = to_vec3(s.motion.Vw[root])
-            s.lengths.known[t] = (
-                s.lengths.known[t] + wp.dot(spin, w) + wp.dot(push, to_vec3(s.motion.Vv[root]) + wp.cross(w, arm))
+            s.lengths.prescribed[t] = (
+                s.lengths.prescribed[t] + wp.dot(spin, w) + wp.dot(push, to_vec3(s.motion.Vv[root]) + wp.cross(w, arm))
             )
 
     @wp.func
-    def add_segment(
-        s: wp.ref[Input],
-        t: int,
-        a: int,
-        p0: vec3,
-        b: int,
-        p1: vec3,
-        scale: F,
-        o: vec3,
-    ):
+    def add_segment(s: wp.ref[Input], t: int, a: int, p0: vec3, b: int, p1: vec3, scale: F, o: vec3):
         """A straight piece of a path, times ``scale``."""
         distance = wp.length(p1 - p0)
         s.lengths.length[t] = s.lengths.length[t] + scale * distance
@@ -88,21 +72,16 @@ def make_length_kernel(pose: Types, dynamics: Types):
             add_piece(s, t, b, vec3(), n, p1, o)
             add_piece(s, t, a, vec3(), -n, p0, o)
 
-    @wp.func
-    def add_sum(s: wp.ref[Input], t: int):
-        source = s.lengths.source[t]
-        i = int(source.first)
-        while i < source.last:
-            part = s.lengths.part[i]
-            s.lengths.length[t] = s.lengths.length[t] + part.factor * (s.q[part.coord] + part.ref)
-            if part.dof >= s.free_dofs:
-                s.lengths.known[t] = s.lengths.known[t] + part.factor * s.motion.v0[part.dof]
-            j = int(s.lengths.entry[t])
-            while j < s.lengths.entry[t + 1]:
-                if s.lengths.entry_dof[j] == part.dof:
-                    s.lengths.J[j] = s.lengths.J[j] + part.factor
-                j += 1
-            i += 1
+    return SimpleNamespace(
+        Input=Input, rotation=points.rotation, point=points.point, add_piece=add_piece, add_segment=add_segment
+    )
+
+
+@functools.cache
+def make_add_path(pose: Types, dynamics: Types):
+    """``add_path(s, t, o)``: the length of a string over sites, pulleys, spheres and cylinders."""
+    pieces = make_pieces(pose, dynamics)
+    Input, rotation, point, add_segment = pieces.Input, pieces.rotation, pieces.point, pieces.add_segment
 
     @wp.func
     def add_path(s: wp.ref[Input], t: int, o: vec3):
@@ -147,6 +126,15 @@ def make_length_kernel(pose: Types, dynamics: Types):
                         s.lengths.length[t] = s.lengths.length[t] + scale * wrap.length
                         add_segment(s, t, after.body, w1, end.body, p1, scale, o)
                     i += 2
+
+    return add_path
+
+
+@functools.cache
+def make_add_sites(pose: Types, dynamics: Types) -> SimpleNamespace:
+    """Device functions for what acts at a site, between two of them, and along the rod of a slider-crank."""
+    pieces = make_pieces(pose, dynamics)
+    Input, rotation, point, add_piece = pieces.Input, pieces.rotation, pieces.point, pieces.add_piece
 
     @wp.func
     def add_wrench(s: wp.ref[Input], t: int, o: vec3):
@@ -209,6 +197,32 @@ def make_length_kernel(pose: Types, dynamics: Types):
         add_piece(s, t, crank.body, vec3(), by_x * gear, p1, o)
         add_piece(s, t, slider.body, wp.cross(a, by_a) * gear, -by_x * gear, p0, o)
 
+    return SimpleNamespace(add_wrench=add_wrench, add_between=add_between, add_crank=add_crank)
+
+
+@functools.cache
+def make_length_kernel(pose: Types, dynamics: Types):
+    """The kernel: one block per world, a lane for each length."""
+    Input, sites = make_row_input(pose, dynamics), make_add_sites(pose, dynamics)
+    add_path = make_add_path(pose, dynamics)
+    add_wrench, add_between, add_crank = sites.add_wrench, sites.add_between, sites.add_crank
+
+    @wp.func
+    def add_sum(s: wp.ref[Input], t: int):
+        source = s.lengths.source[t]
+        i = int(source.first)
+        while i < source.last:
+            part = s.lengths.part[i]
+            s.lengths.length[t] = s.lengths.length[t] + part.factor * (s.q[part.coord] + part.ref)
+            if part.dof >= s.free_dofs:
+                s.lengths.prescribed[t] = s.lengths.prescribed[t] + part.factor * s.motion.v0[part.dof]
+            j = int(s.lengths.entry[t])
+            while j < s.lengths.entry[t + 1]:
+                if s.lengths.entry_dof[j] == part.dof:
+                    s.lengths.J[j] = s.lengths.J[j] + part.factor
+                j += 1
+            i += 1
+
     @solver_kernel
     def measure_lengths(first_world: int, stage: wp.array[Input]):
         world = first_world + wp.tid() // wp.block_dim()
@@ -217,7 +231,7 @@ def make_length_kernel(pose: Types, dynamics: Types):
         t = int(k.world_length[world] + lane())
         while t < t_end:
             k.length[t] = F(0.0)
-            k.known[t] = F(0.0)
+            k.prescribed[t] = F(0.0)
             i = int(k.entry[t])
             while i < k.entry[t + 1]:
                 k.J[i] = F(0.0)

@@ -70,7 +70,7 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
     def prepare_term(stage: wp.ref[Stage], s: wp.ref[LengthTerm], actuators: wp.ref[ActuatorArrays], h: F):
         row = s.row
         L = s.gear * stage.input.lengths.length[s.t]
-        known = s.gear * stage.input.lengths.known[s.t]
+        prescribed = s.gear * stage.input.lengths.prescribed[s.t]
         slope = F(0.0)
         violation = F(0.0)
         if s.kind == EQUAL:
@@ -79,10 +79,10 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
                 x = stage.input.lengths.length[s.t2] - s.rest2
                 violation -= x * (s.c1 + x * (s.c2 + x * (s.c3 + x * s.c4)))
                 slope = s.c1 + x * (F(2.0) * s.c2 + x * (F(3.0) * s.c3 + x * F(4.0) * s.c4))
-                known -= slope * stage.input.lengths.known[s.t2]
+                prescribed -= slope * stage.input.lengths.prescribed[s.t2]
         fill_jacobian(s, stage.input.lengths, stage.rows, slope)
         mobility = F(0.0)
-        rate = known  # at the start of the step
+        rate = prescribed  # at the start of the step
         i = int(stage.rows.row_entry[row])
         while i < stage.rows.row_entry[row + 1]:
             e = stage.rows.entry_dof[i]
@@ -133,7 +133,7 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
                 low = wp.clamp(h * f.u0, low, high)
                 high = low
         stage.rows.violation[row] = scalar(violation)
-        stage.rows.vhat[row] = scalar(vhat - known)
+        stage.rows.vhat[row] = scalar(vhat - prescribed)
         stage.rows.low[row] = scalar(low)
         stage.rows.high[row] = scalar(high)
         stage.rows.R[row] = scalar(0.0)

@@ -84,7 +84,7 @@ class SapLengths:
             setattr(data, name, wp.array(values.astype(np.int32), dtype=wp.int32, device=device))
         data.J = wp.zeros(sum(counts), dtype=wp.float64, device=device)
         data.length = wp.zeros(len(lengths), dtype=wp.float64, device=device)
-        data.known = wp.zeros(len(lengths), dtype=wp.float64, device=device)
+        data.prescribed = wp.zeros(len(lengths), dtype=wp.float64, device=device)
         data.source = wp.zeros(len(lengths), dtype=LengthSource, device=device)
         data.part = wp.zeros(parts, dtype=LengthPart, device=device)
         self.data = data

@@ -20,8 +20,8 @@ from ..kernels.types import Types
 from ..kernels.warps import GROUP, GROUP_BITS, first_lane, is_warp, make_from_lane, make_group_sum
 from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
-from .solve_data import make_problem
-from .terms.contact import make_contact_term
+from .solve_data import Precisions, make_problem
+from .terms.contact import make_track
 from .terms.dof import make_dof_terms
 
 MONOTONE_DECAY = wp.constant(LINE_SEARCHES.index("monotone_decay"))
@@ -61,20 +61,17 @@ def make_cost_scratch(types: Types, cost: Types, Data: Any) -> Any:
 
 
 @functools.cache
-def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types) -> SimpleNamespace:
-    """Device functions; the precisions are those of `make_problem`, and ``cost`` that of costs, slopes and steps."""
+def make_line(precisions: Precisions) -> SimpleNamespace:
+    """The cost along a line."""
+    types, cost = precisions.types, precisions.cost
     scalar, vec3 = cost.scalar, cost.vec3
     term_scalar = types.scalar
-    rel_slack = SINGLE_REL_SLACK if types.scalar is wp.float32 else MONOTONE_REL_SLACK
     to_cost = make_spatial(cost).to_vec3
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
+    Problem, Data = make_problem(precisions)
     evaluate_bounded = make_dof_terms(types).evaluate_bounded
-    value_along = make_contact_term(types).value_along
-    bounded_along = make_constraint_terms(dynamics, types, linear, pose).bounded_along
-    block_sum, scalar_sum, scratch = make_block_sum(vec3), make_scalar_sum(cost), make_cost_scratch(types, cost, Data)
-
-    group_sum, from_lane, step_from = make_group_sum(scalar), make_from_lane(scalar), make_from_lane(wp.float32)
+    value_along = make_track(types).value_along
+    bounded_along = make_constraint_terms(precisions).bounded_along
+    block_sum, scratch = make_block_sum(vec3), make_cost_scratch(types, cost, Data)
 
     @wp.struct
     class Line:
@@ -136,6 +133,30 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
             total += scalar(bounded_along(p, s, term_scalar(alpha))[0])
         return total
 
+    return SimpleNamespace(
+        Problem=Problem,
+        Data=Data,
+        Line=Line,
+        Step=Step,
+        scratch=scratch,
+        change_of_parabola=change_of_parabola,
+        line_value=line_value,
+        share_of_cost=share_of_cost,
+    )
+
+
+@functools.cache
+def make_monotone_decay(precisions: Precisions):
+    """``monotone_decay(p, s, line) -> Step``."""
+    types, cost = precisions.types, precisions.cost
+    scalar = cost.scalar
+    rel_slack = SINGLE_REL_SLACK if types.scalar is wp.float32 else MONOTONE_REL_SLACK
+    F = make_line(precisions)
+    Problem, Data, Line, Step, scratch = F.Problem, F.Data, F.Line, F.Step, F.scratch
+    share_of_cost, change_of_parabola = F.share_of_cost, F.change_of_parabola
+    group_sum, from_lane, step_from = make_group_sum(scalar), make_from_lane(scalar), make_from_lane(wp.float32)
+    scalar_sum = make_scalar_sum(cost)
+
     @wp.func
     def decay_in_groups(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], bound: scalar) -> Step:
         """`monotone_decay` by one warp, of which each group of lanes tries another step at the same time.
@@ -191,6 +212,15 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
             alpha *= scalar(0.5)
         return step
 
+    return monotone_decay
+
+
+@functools.cache
+def make_armijo_decay(precisions: Precisions):
+    """``armijo_decay(p, s, line) -> Step``."""
+    scalar, F = precisions.cost.scalar, make_line(precisions)
+    Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
+
     @wp.func
     def armijo_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
@@ -233,6 +263,15 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
             step.alpha = alpha
             step.cost = previous
         return step
+
+    return armijo_decay
+
+
+@functools.cache
+def make_root_searches(precisions: Precisions) -> SimpleNamespace:
+    """``loose_root(p, s, line) -> Step`` and ``exact_root``."""
+    scalar, F = precisions.cost.scalar, make_line(precisions)
+    Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
     def is_flat(p: wp.ref[Problem], line: wp.ref[Line]) -> bool:
@@ -307,6 +346,18 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
             alpha = trial
         return step
 
+    return SimpleNamespace(loose_root=loose_root, exact_root=exact_root)
+
+
+@functools.cache
+def make_line_search(precisions: Precisions):
+    """``search(p, s, line) -> Step`` by the variant of the options."""
+    scalar, F = precisions.cost.scalar, make_line(precisions)
+    Problem, Data, Line, Step = F.Problem, F.Data, F.Line, F.Step
+    monotone_decay, armijo_decay = make_monotone_decay(precisions), make_armijo_decay(precisions)
+    roots = make_root_searches(precisions)
+    loose_root, exact_root = roots.loose_root, roots.exact_root
+
     @wp.func
     def search(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Step length by the chosen variant."""
@@ -324,4 +375,4 @@ def make_line_search(dynamics: Types, types: Types, linear: Types, pose: Types, 
         root.iterations = root.iterations + trials
         return root
 
-    return SimpleNamespace(Line=Line, scratch=scratch, line_value=line_value, search=search)
+    return search

@@ -4,276 +4,84 @@ l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over d
        + sum over bilateral rows l_b(J_b v)
 
 start      v0, and up to three whole steps in which contacts are held that seem to stick     `held_contacts`
-iterate    H d = -g,  v <- v + alpha d                  `objective`, `packed_rows`, `line_search`
-stop       |D g| <= abs_tol + rel_tol max(|D A v|, |D j|), D = diag(A)^(-1/2), j all impulses of the terms
-or |l_new - l_old| <= cost_abs_tol + cost_rel_tol (l_new + l_old)/2
+iterate    H d = -g,  v <- v + alpha d                  `objective`, `packed_rows`, `line_search`, `newton_step`
+stop       by optimality, or by the gain of a step      `stopping`
 
-Gradient and Hessian need A (v - v*), which follows from the impulse of free motion, but not v* itself, and finding it
-is a tenth of a step. Only the size of the cost depends on it, by the momentum's share at the start, for which there is
-a lower bound. A cost criterion that is met with the bound is met in truth; only where it is not, v* is found.
+The size of the cost depends on v*, which is found only where that matters (`momentum_cost`).
 """
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
-from ..kernels.packed_rows import make_multiply, make_shifted, make_solve
+from ..kernels.packed_rows import make_multiply
 from ..kernels.scratch import Scratch, make_window, world_starts
-from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
-from ..kernels.types import TYPES, Types
+from ..kernels.types import TYPES
 from ..kernels.warps import assume_fits_a_warp
-from .constraint_terms import make_constraint_terms
+from .active_terms import make_admit_limits, make_choose_terms
 from .free_motion import motion_types
 from .integrate import integration_mode
 from .layout import LayoutSizes
-from .line_search import MONOTONE_DECAY, make_line_search
-from .objective import make_objective
+from .line_search import MONOTONE_DECAY, make_line, make_line_search
+from .momentum_cost import make_cost_at_start, make_find_v_star, make_momentum_cost
+from .newton_step import make_free_step, make_start_at_v0, make_step
+from .objective import make_hessian, make_newton_direction
 from .options import LINE_SEARCHES
-from .solve_data import SCRATCH, NewtonOptions, make_problem
-from .stability import STILL, make_stability
-from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED, UNSTABLE
+from .outcome import make_outcome
+from .solve_data import SCRATCH, NewtonOptions, Precisions, make_problem
+from .status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
 from .stiffness import SIZE as STIFFNESS_SIZE
-from .terms.dof import FAR_LOWER, FAR_UPPER, LOWER, PARABOLA, TERMS, UPPER, make_dof_terms
+from .stopping import make_is_optimal, make_is_settled
 
-LARGEST_SPEED = 1e15
-"""A world that moves faster has diverged [m/s or rad/s]; products of such numbers would overflow an fp32 state."""
 MAX_REGISTERS = 128
 """Of a lane on CUDA: twice as many worlds run at a time as with all that ptxas likes to take, see docs/cuda.md."""
 FREE_STEPS = 3
 """Iterations of a solve that may be free, see `held_contacts`."""
-LONG_STEP = 0.5
-"""Only a longer step may end the iteration by its gain: a short one changes the cost little however far the minimum."""
 
 
 @functools.cache
-def make_solve_kernel(
-    dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types, by_value: bool, fits_a_warp: bool = False
-):
-    """The kernel of the stage; functions are called by all lanes of a block.
-
-    Precisions are those of `make_problem` and `make_line_search`, ``by_value`` that of `struct_parameter`. With
-    ``fits_a_warp`` the kernel is for small worlds only, as `warps.fits_a_warp` means it, and spills less for that.
-    """
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
-    F = make_objective(dynamics, types, linear, pose)
-    start_at_v0, gradient, hessian, newton_direction = F.start_at_v0, F.gradient, F.hessian, F.newton_direction
-    aim_contacts, advance_contacts = F.aim_contacts, F.advance_contacts
-    any_overshoots, hold_contacts = F.any_overshoots, F.hold_contacts
-    rows = make_constraint_terms(dynamics, types, linear, pose)
-    row_count, rows_cost, aim_rows, advance_rows = rows.row_count, rows.rows_cost, rows.aim_rows, rows.advance_rows
-    dof_terms = make_dof_terms(types)
-    evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
-    line_search = make_line_search(dynamics, types, linear, pose, cost)
-    Line, scratch, search = line_search.Line, line_search.scratch, line_search.search
-    line_value = line_search.line_value
-    energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
-    sum_costs = make_block_sum(costs)
-    has_excess_energy = make_stability(dynamics, types, linear, pose)
-    multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
-    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
-    block_sum = make_block_sum(vec3)
-    flat_problem, flat_data, window = make_flat(Problem), make_flat(Data), make_window(Data, SCRATCH)
-    problem_type, read_problem = struct_parameter(Problem, by_value)
-    data_type, read_data = struct_parameter(Data, by_value)
-
-    @wp.struct
-    class Outcome:
-        status: int
-        iterations: int
-        trials: int
-        residual: scalar
-
-    @wp.struct
-    class Cost:
-        """What is known of the momentum's cost 1/2 p^T A^-1 p where costs are first counted."""
-
-        is_counted: int
-        is_known: int
-        momentum: energy  # or, as long as it is not known, a lower bound
-        moved: energy  # how much more it is than at v0
+def make_choose_world(precisions: Precisions):
+    """``choose_world(p, s, world, dt)``."""
+    Problem, Data = make_problem(precisions)
+    scalar, window = precisions.types.scalar, make_window(Data, SCRATCH)
 
     @wp.func
-    def find_v_star(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
-        """Solve A x = impulse for s.direction = v* - v0; returns 1/2 x^T A x, or -1 if A is not positive definite.
+    def choose_world(p: wp.ref[Problem], s: wp.ref[Data], world: int, dt: wp.float64):
+        """Point everything to one world."""
+        p.world = world
+        p.first = p.layout.world_dof[world]
+        p.last = p.layout.world_dof[world + 1]
+        p.row = world * p.contacts.capacity
+        p.row_end = p.row + p.contacts.count[world]
+        p.h = scalar(dt)
+        starts = world_starts(s.slot, p.layout.world_body[world], p.first, p.row, p.layout.world_hessian[world])
+        window(s, starts)
 
-        A takes the room of the Hessian, in its own rows: they are not widened by contacts.
-        """
-        shift = p.layout.world_hessian[p.world] - p.layout.world_entry[p.world]
-        i_end = p.layout.world_entry[p.world + 1]
-        i = int(p.layout.world_entry[p.world] + lane())
-        while i < i_end:
-            s.H[i + shift] = lscalar(p.motion.A[i])
-            i += wp.block_dim()
+    return choose_world
+
+
+@functools.cache
+def make_free_world(precisions: Precisions) -> SimpleNamespace:
+    """Worlds that need no iteration."""
+    dynamics, types, cost = precisions.dynamics, precisions.types, precisions.cost
+    Problem, Data = make_problem(precisions)
+    scalar, energy = types.scalar, cost.scalar
+    multiply, find_v_star = make_multiply(dynamics, types), make_find_v_star(precisions)
+
+    @wp.func
+    def keep_velocity(p: wp.ref[Problem], s: wp.ref[Data]):
+        """What free motion cannot make sense of keeps its state."""
         e = int(p.first + lane())
         while e < p.last:
-            s.direction[e] = lscalar(p.motion.impulse[e])
+            s.v[e] = scalar(p.motion.v0[e])
             e += wp.block_dim()
         barrier()
-        A = shifted(s.H, shift)
-        if solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction) == 0:
-            return energy(-1.0)
-        total = costs()
-        e = int(p.first + lane())
-        while e < p.last:
-            total[0] += energy(scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e]))
-            e += wp.block_dim()
-        return sum_costs(total, scratch(s), p.world)[0]
-
-    @wp.func
-    def is_optimal(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]) -> bool:
-        """The optimality criterion at s.v; DIVERGED if the gradient is not finite."""
-        norms = gradient(p, s)
-        size = wp.sqrt(norms[0])
-        scale = wp.sqrt(wp.max(norms[1], norms[2]))
-        r.residual = size / wp.max(scale, scalar(1e-30))
-        if not wp.isfinite(size):  # whatever is not finite of the state or of a force gets here by the impulse
-            r.status = DIVERGED
-        return size <= scalar(p.options.abs_tol) + scalar(p.options.rel_tol) * scale
-
-    @wp.func
-    def cost_at_start(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
-        """The cost where it is first counted: what is a parabola along any direction, and the rest.
-
-        Of the momentum's cost 1/2 p^T A^-1 p two lower bounds follow from x = p^2/A_ee. Half the largest x is one, and
-        the mean of all x, each weighted with itself, is not larger. Half the sum of all x over the number of dofs of a
-        tree is another: scaled to a diagonal of ones, A has no larger eigenvalue than that.
-        """
-        known.is_counted = 1
-        total = costs()
-        size = costs()
-        e = int(p.first + lane())
-        while e < p.last:
-            if known.is_known != 0:
-                total[2] += energy(scalar(0.5) * s.p[e] * (s.v[e] - scalar(p.motion.v_star[e])))
-            else:
-                x = s.p[e] * s.p[e] * scalar(p.motion.inverse_diagonal[e])
-                size += costs(energy(x), energy(x) * energy(x), energy(0.0))
-            kind = s.kind[e]
-            if (kind & PARABOLA) != 0:
-                total[0] += energy(evaluate_parabola(p.terms, e, s.v[e], p.h)[0])
-            if (kind & ~PARABOLA) != 0:
-                total[1] += energy(evaluate_bounded(p.terms, kind, e, s.v[e], p.h)[0])
-            e += wp.block_dim()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            total[1] += energy(s.projection[row].cost)
-            row += wp.block_dim()
-        if row_count(p) > 0:
-            total += to_cost(rows_cost(p, s))
-        total = sum_costs(total, scratch(s), p.world)
-        known.momentum = total[2]
-        if known.is_known == 0:
-            size = sum_costs(size, scratch(s), p.world)
-            if size[0] > energy(0.0):
-                known.momentum = energy(0.5) * wp.max(size[0] / energy(p.options.widest), size[1] / size[0])
-        line.m0 = total[0] + known.momentum
-        line.cost = line.m0 + total[1]
-
-    @wp.func
-    def know_cost(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
-        """Replace the lower bound in the cost by the truth."""
-        if known.is_known == 0:
-            true_cost = find_v_star(p, s)
-            if true_cost >= energy(0.0):  # else the Hessian will show what is wrong with A
-                true_cost += known.moved
-                line.m0 = line.m0 + (true_cost - known.momentum)
-                line.cost = line.cost + (true_cost - known.momentum)
-            known.is_known = 1
-
-    @wp.func
-    def aim(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
-        """What the line search needs to know of the direction s.dv."""
-        aim_contacts(p, s)
-        slopes = to_cost(aim_rows(p, s))
-        e = int(p.first + lane())
-        while e < p.last:
-            de = s.dv[e]
-            share = vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
-            if wp.static(cost is types):
-                slopes += to_cost(share)
-            if (s.kind[e] & PARABOLA) != 0:
-                value = evaluate_parabola(p.terms, e, s.v[e], p.h)
-                more = vec3(value[1], value[2] * de, scalar(0.0)) * de
-                if wp.static(cost is types):
-                    slopes += to_cost(more)
-                else:
-                    share += more
-            if wp.static(cost is not types):  # one conversion for both
-                slopes += to_cost(share)
-            e += wp.block_dim()
-        slopes = sum_costs(slopes, scratch(s), p.world)
-        line.m1 = slopes[0]
-        line.m2 = slopes[1]
-        line.slope = slopes[2]
-
-    @wp.func
-    def advance(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], step: energy, goes_on: bool):
-        """V <- v + alpha d and all that follows; contact impulses only if the iteration goes on."""
-        alpha = scalar(step)
-        barrier()  # trial steps read v of others
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = s.v[e] + alpha * s.dv[e]
-            s.p[e] = s.p[e] + alpha * s.A_dv[e]
-            e += wp.block_dim()
-        advance_contacts(p, s, alpha, goes_on)
-        advance_rows(p, s, alpha)
-        barrier()
-        line.m0 = line.m0 + step * (line.m1 + energy(0.5) * step * line.m2)
-
-    @wp.func
-    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> bool:
-        """Whether the whole of s.dv turns the slip of contacts round, and ends steeper than it began."""
-        if any_overshoots(p, s):
-            return line_value(p, s, line, energy(1.0))[1] > -line.slope
-        return False
-
-    @wp.func
-    def momentum_gain(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
-        """Change of the momentum's cost along the whole of s.dv."""
-        total = costs()
-        e = int(p.first + lane())
-        while e < p.last:
-            total[0] += energy(s.dv[e] * (s.p[e] + scalar(0.5) * s.A_dv[e]))
-            e += wp.block_dim()
-        return sum_costs(total, scratch(s), p.world)[0]
-
-    @wp.func
-    def advance_freely(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
-        """V <- v + d; returns whether contacts are held there because they overshot, see `held_contacts`."""
-        barrier()
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = s.v[e] + s.dv[e]
-            s.p[e] = s.p[e] + s.A_dv[e]
-            e += wp.block_dim()
-        holds = hold_contacts(p, s, hold)
-        advance_rows(p, s, scalar(1.0))
-        barrier()
-        return holds
-
-    @wp.func
-    def is_enough(p: wp.ref[Problem], gain: energy, cost: energy) -> bool:
-        """The cost criterion, after a step that lowered the cost by ``gain`` to ``cost``."""
-        mean = energy(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
-        return wp.abs(gain) < energy(p.options.cost_abs_tol) + energy(p.options.cost_rel_tol) * mean
-
-    @wp.func
-    def is_settled(
-        p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost], alpha: energy, gain: energy
-    ) -> bool:
-        """Whether a step that lowered the cost by ``gain`` to line.cost is the last one."""
-        if alpha <= energy(wp.static(LONG_STEP)):
-            return False
-        if not is_enough(p, gain, line.cost) and p.options.cost_rel_tol > wp.float64(0.0):
-            know_cost(p, s, line, known)
-        return is_enough(p, gain, line.cost)
 
     @wp.func
     def move_freely(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
@@ -298,126 +106,34 @@ def make_solve_kernel(
         barrier()
         return status
 
-    @wp.func
-    def is_free(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
-        """Whether a world has no term at all."""
-        return p.row == p.row_end and s.term_count == 0 and row_count(p) == 0
+    return SimpleNamespace(keep_velocity=keep_velocity, move_freely=move_freely)
 
-    @wp.func
-    def list_terms(p: wp.ref[Problem], s: wp.ref[Data]):
-        """Pack the dofs that have terms with bounds, and count those that have any."""
-        barrier()
-        s.term_count = 0
-        s.bounded_count = 0
-        e = int(p.first)
-        while e < p.last:  # every lane counts, one writes
-            kind = s.kind[e]
-            if kind != 0:
-                s.term_count += 1
-                if kind != PARABOLA:
-                    if lane() == 0:
-                        s.bounded[p.first + s.bounded_count] = e
-                    s.bounded_count += 1
-            e += 1
-        barrier()
 
-    @wp.func
-    def choose_terms(p: wp.ref[Problem], s: wp.ref[Data]):
-        """The terms that take part; bounds that only v* might reach are left out."""
-        e = int(p.first + lane())
-        while e < p.last:
-            s.kind[e] = p.terms.kind[e] & TERMS
-            e += wp.block_dim()
-        list_terms(p, s)
+@functools.cache
+def make_solve_kernel(precisions: Precisions, by_value: bool, fits_a_warp: bool = False):
+    """The kernel of the stage; functions are called by all lanes of a block.
 
-    @wp.func
-    def is_crossed(t: wp.ref[Terms], kind: int, active: int, e: int, v: scalar) -> bool:
-        """Whether v crosses a far bound of dof e that takes no part yet."""
-        if (kind & (FAR_LOWER | FAR_UPPER)) == 0:
-            return False
-        lower = (kind & FAR_LOWER) != 0 and (active & LOWER) == 0 and v < t.limit_lower[e]
-        return lower or ((kind & FAR_UPPER) != 0 and (active & UPPER) == 0 and -v < t.limit_upper[e])
-
-    @wp.func
-    def admit_limits(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
-        """If the result crosses a far bound: let those take part that v* reaches; whether there are any."""
-        crossed = vec3()
-        e = int(p.first + lane())
-        while e < p.last:
-            if is_crossed(p.terms, p.terms.kind[e], s.kind[e], e, s.v[e]):
-                crossed[0] += scalar(1.0)
-            e += wp.block_dim()
-        crossed = block_sum(crossed, s.scratch, p.world)
-        if crossed[0] == scalar(0.0):
-            return False
-        admitted = vec3()
-        if find_v_star(p, s) >= energy(0.0):
-            e = int(p.first + lane())
-            while e < p.last:
-                kind = p.terms.kind[e]
-                speed = p.terms.limit_reach[e] * wp.abs(scalar(p.motion.v0[e] + wp.float64(s.direction[e])))
-                near = wp.where((kind & FAR_LOWER) != 0 and -p.terms.limit_lower[e] <= speed, LOWER, 0)
-                near = near | wp.where((kind & FAR_UPPER) != 0 and -p.terms.limit_upper[e] <= speed, UPPER, 0)
-                if (near & ~s.kind[e]) != 0:
-                    s.kind[e] = s.kind[e] | near
-                    admitted[0] += scalar(1.0)
-                e += wp.block_dim()
-            list_terms(p, s)
-        return block_sum(admitted, s.scratch, p.world)[0] > scalar(0.0)
-
-    @wp.func
-    def choose_world(p: wp.ref[Problem], s: wp.ref[Data], world: int, dt: wp.float64):
-        """Point everything to one world."""
-        p.world = world
-        p.first = p.layout.world_dof[world]
-        p.last = p.layout.world_dof[world + 1]
-        p.row = world * p.contacts.capacity
-        p.row_end = p.row + p.contacts.count[world]
-        p.h = scalar(dt)
-        starts = world_starts(s.slot, p.layout.world_body[world], p.first, p.row, p.layout.world_hessian[world])
-        window(s, starts)
-
-    @wp.func
-    def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
-        """The result in Newton's order; returns the sum of all speeds first."""
-        e = int(p.layout.world_prescribed[p.world] + lane())
-        e_end = p.layout.world_prescribed[p.world + 1]
-        while e < e_end:
-            s.velocity[p.layout.dof_newton[e]] = p.motion.v0[e]
-            e += wp.block_dim()
-        speed = scalar(0.0)
-        e = int(p.first + lane())
-        while e < p.last:
-            v = s.v[e]
-            s.velocity[p.layout.dof_newton[e]] = wp.float64(v)
-            speed += wp.abs(v)
-            e += wp.block_dim()
-        return block_sum(vec3(speed, scalar(0.0), scalar(0.0)), s.scratch, p.world)
-
-    @wp.func
-    def keep_velocity(p: wp.ref[Problem], s: wp.ref[Data]):
-        """What free motion cannot make sense of keeps its state."""
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = scalar(p.motion.v0[e])
-            e += wp.block_dim()
-        barrier()
-
-    @wp.func
-    def store_outcome(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]):
-        speed = write_velocity(p, s)[0]
-        if not (speed <= scalar(wp.static(LARGEST_SPEED))) and r.status < FREE_MOTION_FAILED:
-            r.status = DIVERGED
-        if speed > scalar(wp.static(STILL)) and r.status < FREE_MOTION_FAILED:
-            if has_excess_energy(p, s) and r.status == 0:
-                r.status = UNSTABLE
-        elif lane() == 0:
-            p.motion.watched[p.world] = 0
-        if lane() == 0:
-            s.status[p.world] = r.status
-            s.iterations[p.world] = r.iterations
-            s.line_iterations[p.world] = r.trials
-            s.residual[p.world] = wp.float64(r.residual)
+    ``by_value`` is that of `struct_parameter`. With ``fits_a_warp`` the kernel is for small worlds only, as
+    `warps.fits_a_warp` means it, and spills less for that.
+    """
+    (Problem, Data), energy = make_problem(precisions), precisions.cost.scalar
+    choose_world, admit_limits = make_choose_world(precisions), make_admit_limits(precisions)
+    free_world, chosen = make_free_world(precisions), make_choose_terms(precisions)
+    keep_velocity, move_freely = free_world.keep_velocity, free_world.move_freely
+    choose_terms, is_free = chosen.choose_terms, chosen.is_free
+    start_at_v0, is_optimal = make_start_at_v0(precisions), make_is_optimal(precisions)
+    hessian, newton_direction = make_hessian(precisions), make_newton_direction(precisions)
+    Line, search, steps = make_line(precisions).Line, make_line_search(precisions), make_step(precisions)
+    aim, advance, is_settled = steps.aim, steps.advance, make_is_settled(precisions)
+    free_step, momentum = make_free_step(precisions), make_momentum_cost(precisions)
+    overshoots, advance_freely = free_step.overshoots, free_step.advance_freely
+    Cost, know_cost, momentum_gain = momentum.Cost, momentum.know_cost, momentum.momentum_gain
+    cost_at_start, find_v_star = make_cost_at_start(precisions), make_find_v_star(precisions)
+    outcome = make_outcome(precisions)
+    Outcome, store_outcome = outcome.Outcome, outcome.store_outcome
+    flat_problem, flat_data = make_flat(Problem), make_flat(Data)
+    problem_type, read_problem = struct_parameter(Problem, by_value)
+    data_type, read_data = struct_parameter(Data, by_value)
 
     @wp.func
     def solve_world(world: int, problem: problem_type, data: data_type, dt: wp.float64):
@@ -496,15 +212,12 @@ def make_solve_kernel(
     return solver_kernel(newton_solve, MAX_REGISTERS if by_value else None)
 
 
-def solve_types(options: Any) -> tuple[Types, Types, Types, Types]:
-    """The precisions of `make_problem`: all that the kernel depends on."""
+def solve_precisions(options: Any) -> Precisions:
+    """The precisions of a solve with these options."""
     motion, pose = motion_types(options)
-    return motion, TYPES[options.contact_solve_precision], TYPES[options.contact_linear_solve_precision], pose
-
-
-def cost_types(options: Any) -> Types:
-    """The precision of costs, as `make_line_search` takes it."""
-    return TYPES[options.cost_precision]
+    names = (options.contact_solve_precision, options.contact_linear_solve_precision, options.cost_precision)
+    types, linear, cost = (TYPES[name] for name in names)
+    return Precisions(motion, types, linear, pose, cost)
 
 
 class SapContactSolve:
@@ -522,16 +235,16 @@ class SapContactSolve:
     ):
         """Allocate everything once; ``lanes`` share a world."""
         self.model = model
-        self.precisions = solve_types(options)
-        self.types = self.precisions[1]
+        self.precisions = solve_precisions(options)
+        self.types = self.precisions.types
         self.integration = integration_mode(options)
         motion = contact_jacobian.free_motion
-        structs = make_problem(*self.precisions)
-        self.problem: Any = structs.Problem()
+        Problem, Data = make_problem(self.precisions)
+        self.problem: Any = Problem()
         self.problem.layout, self.problem.motion, self.problem.options = layout, motion.data, _options(options, layout)
         self.problem.contacts, self.problem.terms = contact_jacobian.data, contact_jacobian.terms
         self.problem.bilateral = constraints.data
-        self.data: Any = structs.Data()
+        self.data: Any = Data()
         scratch = Scratch(layout, sizes, model.device, contact_jacobian.capacity)
         allocate_arrays(self.data, self._counts(scratch, sizes, constraints, lanes), 0, model.device)
         self.data.slot, self._max_blocks = scratch.slot, scratch.max_blocks
@@ -544,7 +257,7 @@ class SapContactSolve:
         """Problem and data, for kernels."""
         on_cuda = not model.device.is_cpu
         all_fit = on_cuda and layout.has_chains == 0
-        self.kernel = make_solve_kernel(*self.precisions, cost_types(options), on_cuda, all_fit)
+        self.kernel = make_solve_kernel(self.precisions, on_cuda, all_fit)
 
     def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""

@@ -11,234 +11,28 @@ where contacts couple dofs that are not above one another.
 """
 
 import functools
-from types import SimpleNamespace
 
 import warp as wp
 
 from ..kernels.lanes import barrier, is_native, lane, make_block_sum
 from ..kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply, make_shifted, make_solve
 from ..kernels.spatial import make_spatial
-from ..kernels.types import Types
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
 from .constraint_terms import make_constraint_terms
-from .held_contacts import make_was_held
-from .small_worlds import make_small_worlds
-from .solve_data import make_problem
+from .contact_terms import make_motion_columns
+from .small_worlds import make_column_force, make_contact_impulse
+from .solve_data import Precisions, make_problem
 from .stiffness import make_stiffness
-from .terms.contact import SLIDING, make_contact_term
 from .terms.dof import make_dof_terms
 
 
 @functools.cache
-def make_project_row(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """``project_row(p, row, vc)``: impulse, cost and curvature of a contact row at relative velocity vc."""
-    Problem, vec3 = make_problem(dynamics, types, linear, pose).Problem, types.vec3
-    term = make_contact_term(types)
-    Projection, project = term.Projection, term.project
-
-    @wp.func
-    def project_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
-        return project(
-            vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.mu[row], p.contacts.Rt[row], p.contacts.Rn[row]
-        )
-
-    return project_row
-
-
-@functools.cache
-def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """Parts of the Newton iteration; each is called by all lanes of a block. Precisions are those of `make_problem`."""
-    scalar, vec3 = types.scalar, types.vec3
-    lscalar = linear.scalar
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
-    evaluate = make_dof_terms(types).evaluate
-    term = make_contact_term(types)
-    Projection, held, track = term.Projection, term.held, term.track
-    project_row = make_project_row(dynamics, types, linear, pose)
-    was_held = make_was_held(dynamics, types, linear, pose)
-    to_vec3 = make_spatial(types).to_vec3
-    multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
-    factor_and_solve = make_cholesky(linear)
-    columns = make_add_rows(linear, dynamics)
-    store_force, add_rows = columns.store_force, columns.add_rows
-    stiffness = make_stiffness(dynamics, types, linear)
-    gather_stiffness, add_child, multiply_columns = stiffness.gather, stiffness.add_child, stiffness.multiply
-    Blocks, add_row = stiffness.Blocks, stiffness.add_row
-    to_linear = make_spatial(linear).to_vec3
-    block_sum = make_block_sum(vec3)
-    rows = make_constraint_terms(dynamics, types, linear, pose)
-    row_count, start_rows = rows.row_count, rows.start_rows
-    add_impulses, add_stiffness = rows.add_impulses, rows.add_stiffness
-    small = make_small_worlds(dynamics, types, linear, pose)
-    row_velocities, contact_impulse, column_force = small.row_velocities, small.contact_impulse, small.column_force
-    add_rows_in_warp = make_warp_add_rows(linear, dynamics)
-
-    @wp.func
-    def column_w(p: wp.ref[Problem], e: int) -> vec3:
-        return to_vec3(p.motion.Sw[e])
-
-    @wp.func
-    def column_v(p: wp.ref[Problem], e: int) -> vec3:
-        return to_vec3(p.motion.Sv[e])
-
-    @wp.func
-    def hold_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
-        """The same of a row that has to stick."""
-        return held(vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.Rt[row], p.contacts.Rn[row])
-
-    @wp.func
-    def body_velocities(p: wp.ref[Problem], s: wp.ref[Data], v: wp.array(dtype=scalar)):
-        """Spatial velocities at v of all bodies that rows ask for, from the root down."""
-        level_end = p.layout.world_level[p.world + 1]
-        level = int(p.layout.world_level[p.world])
-        while level < level_end:
-            i_end = p.layout.level_start[level + 1]
-            i = int(p.layout.level_start[level] + lane())
-            while i < i_end:
-                b = p.layout.level_body[i]
-                if p.contacts.body_active[b] != 0:
-                    w = vec3()
-                    u = vec3()
-                    parent = p.layout.body_parent[b]
-                    if parent >= 0:
-                        w = s.Vw[parent]
-                        u = s.Vv[parent]
-                    e = p.layout.body_dof[b]
-                    e_end = e + p.layout.body_dof_count[b]
-                    while e < e_end:
-                        w += column_w(p, e) * v[e]
-                        u += column_v(p, e) * v[e]
-                        e += 1
-                    s.Vw[b] = w
-                    s.Vv[b] = u
-                i += wp.block_dim()
-            barrier()
-            level += 1
-
-    @wp.func
-    def relative_velocity(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> vec3:
-        """J v of one row, from the velocities of its bodies."""
-        value = vec3()
-        b = p.contacts.body_b[row]
-        if b >= 0:
-            value = s.Vv[b] + wp.cross(s.Vw[b], p.contacts.r_b[row])
-        a = p.contacts.body_a[row]
-        if a >= 0:
-            value -= s.Vv[a] + wp.cross(s.Vw[a], p.contacts.r_a[row])
-        return value
-
-    @wp.func
-    def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
-        """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
-
-        With ``hold``, contacts that stuck a step ago do so still; returns whether there are any that seem to slide.
-        """
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = scalar(p.motion.v0[e])
-            e += wp.block_dim()
-        barrier()
-        multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
-        e = int(p.first + lane())
-        while e < p.last:
-            Av = -scalar(p.motion.impulse[e])
-            s.p[e] = Av
-            s.A_v_star[e] = s.A_v_star[e] - Av
-            e += wp.block_dim()
-        is_small = fits_a_warp(p.last - p.first)
-        if is_small:
-            row_velocities(p, s.v, s.vc)
-        else:
-            body_velocities(p, s, s.v)
-        kept = vec3()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            vc = p.contacts.drift[row]
-            if is_small:
-                vc += s.vc[row]
-            else:
-                vc += relative_velocity(p, s, row)
-            s.vc[row] = vc
-            at = project_row(p, row, vc)
-            if hold:
-                if was_held(p, row, vc, at):
-                    at = hold_row(p, row, vc)
-                    kept[0] += scalar(1.0)
-            s.projection[row] = at
-            row += wp.block_dim()
-        start_rows(p, s)
-        barrier()
-        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
-
-    @wp.func
-    def aim_contacts(p: wp.ref[Problem], s: wp.ref[Data]):
-        """What the rows need to know of the direction s.dv."""
-        is_small = fits_a_warp(p.last - p.first)
-        if is_small:
-            row_velocities(p, s.dv, s.dvc)
-        else:
-            body_velocities(p, s, s.dv)
-        row = int(p.row + lane())
-        while row < p.row_end:
-            if not is_small:
-                s.dvc[row] = relative_velocity(p, s, row)
-            dvc = s.dvc[row]
-            c = track(
-                s.vc[row],
-                dvc,
-                p.contacts.normal[row],
-                p.contacts.vhat[row],
-                p.contacts.mu[row],
-                p.contacts.Rt[row],
-                p.contacts.Rn[row],
-            )
-            s.track[row] = c
-            row += wp.block_dim()
-
-    @wp.func
-    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> bool:
-        """Whether the whole step along s.dv turns the slip of a sliding contact round."""
-        slides = s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0)
-        return slides and s.track[row].vv < -s.track[row].vd
-
-    @wp.func
-    def any_overshoots(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
-        count = vec3()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            if overshoots(p, s, row):
-                count[0] += scalar(1.0)
-            row += wp.block_dim()
-        return block_sum(count, s.scratch, p.world)[0] > scalar(0.0)
-
-    @wp.func
-    def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
-        """Move the rows along their direction, and if asked to, see what they do there."""
-        row = int(p.row + lane())
-        while row < p.row_end:
-            vc = s.vc[row] + s.dvc[row] * alpha
-            s.vc[row] = vc
-            if renew:
-                s.projection[row] = project_row(p, row, vc)
-            row += wp.block_dim()
-
-    @wp.func
-    def hold_contacts(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
-        """Likewise the whole way; with ``hold``, contacts that overshoot stick. Returns whether there are any."""
-        kept = vec3()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            vc = s.vc[row] + s.dvc[row]
-            s.vc[row] = vc
-            at = project_row(p, row, vc)
-            if hold and at.mode == SLIDING:
-                if overshoots(p, s, row):
-                    at = hold_row(p, row, vc)
-                    kept[0] += scalar(1.0)
-            s.projection[row] = at
-            row += wp.block_dim()
-        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
+def make_accumulate(precisions: Precisions):
+    """``accumulate(p, s, stiff)``: what contacts do to subtrees."""
+    dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
+    Problem, Data = make_problem(precisions)
+    scalar, vec3, stiffness = types.scalar, types.vec3, make_stiffness(dynamics, types, linear)
+    gather_stiffness, add_child = stiffness.gather, stiffness.add_child
 
     @wp.func
     def gather_wrench(p: wp.ref[Problem], s: wp.ref[Data], b: int):
@@ -299,6 +93,20 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             barrier()
             up += 1
 
+    return accumulate
+
+
+@functools.cache
+def make_gradient(precisions: Precisions):
+    """``gradient(p, s)``: g and its norms."""
+    types, linear = precisions.types, precisions.linear
+    Problem, Data = make_problem(precisions)
+    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
+    columns, rows = make_motion_columns(precisions), make_constraint_terms(precisions)
+    column_w, column_v, row_count, add_impulses = columns.column_w, columns.column_v, rows.row_count, rows.add_impulses
+    accumulate, contact_impulse = make_accumulate(precisions), make_contact_impulse(precisions)
+    evaluate, block_sum = make_dof_terms(types).evaluate, make_block_sum(vec3)
+
     @wp.func
     def gradient(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
@@ -331,6 +139,17 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             norms += vec3(g * g, Av * Av, j * j) * scalar(p.motion.inverse_diagonal[e])
             e += wp.block_dim()
         return block_sum(norms, s.scratch, p.world)
+
+    return gradient
+
+
+@functools.cache
+def make_couple_pairs(precisions: Precisions):
+    """``couple_pairs(p, s)``: blocks of H between touching bodies."""
+    dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
+    Problem, Data = make_problem(precisions)
+    to_linear, stiffness = make_spatial(linear).to_vec3, make_stiffness(dynamics, types, linear)
+    Blocks, add_row = stiffness.Blocks, stiffness.add_row
 
     @wp.func
     def couple_pairs(p: wp.ref[Problem], s: wp.ref[Data]):
@@ -375,6 +194,19 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             else:
                 row += 1
 
+    return couple_pairs
+
+
+@functools.cache
+def make_add_tree_rows(precisions: Precisions):
+    """``add_tree_rows(p, s)``: A and the stiffness of subtrees."""
+    dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
+    Problem, Data = make_problem(precisions)
+    columns, multiply_columns = make_add_rows(linear, dynamics), make_stiffness(dynamics, types, linear).multiply
+    store_force, add_rows = columns.store_force, columns.add_rows
+    add_rows_in_warp = make_warp_add_rows(linear, dynamics)
+    accumulate, column_force = make_accumulate(precisions), make_column_force(precisions)
+
     @wp.func
     def add_tree_rows(p: wp.ref[Problem], s: wp.ref[Data]):
         """Set what A has of s.H, with the stiffness of subtrees."""
@@ -405,6 +237,16 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         barrier()
         add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
 
+    return add_tree_rows
+
+
+@functools.cache
+def make_hessian(precisions: Precisions):
+    """``hessian(p, s)``: H."""
+    Problem, Data = make_problem(precisions)
+    add_tree_rows, couple_pairs = make_add_tree_rows(precisions), make_couple_pairs(precisions)
+    lscalar, add_stiffness = precisions.linear.scalar, make_constraint_terms(precisions).add_stiffness
+
     @wp.func(inline=True)  # a call would need the structs in memory
     def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
         """Fill s.H."""
@@ -429,6 +271,17 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
         if coupled != 0:
             couple_pairs(p, s)
             add_stiffness(p, s)
+
+    return hessian
+
+
+@functools.cache
+def make_newton_direction(precisions: Precisions):
+    """``newton_direction(p, s)``: dv and A dv."""
+    dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
+    Problem, Data = make_problem(precisions)
+    multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
+    scalar, factor_and_solve = types.scalar, make_cholesky(linear)
 
     @wp.func
     def solve_in_places(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
@@ -468,13 +321,4 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             multiply(p.motion.A, p.layout.rows, p.first, count, s.dv, s.A_dv)
         return ok
 
-    return SimpleNamespace(
-        start_at_v0=start_at_v0,
-        aim_contacts=aim_contacts,
-        advance_contacts=advance_contacts,
-        any_overshoots=any_overshoots,
-        hold_contacts=hold_contacts,
-        gradient=gradient,
-        hessian=hessian,
-        newton_direction=newton_direction,
-    )
+    return newton_direction

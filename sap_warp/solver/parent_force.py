@@ -58,13 +58,13 @@ def make_parent_force_kernel(pose: Types, types: Types):
         v = Vv + wp.cross(Vw, c)
         a = av + wp.cross(aw, c) + wp.cross(Vw, v)
         residual = arrays.body_f[link.body]  # minus the external wrench at the body's origin, moment first
-        known = arrays.contact[link.body]
+        wrench = arrays.contact[link.body]
         force = m * (a - gravity) + wp.vec3d(residual[3], residual[4], residual[5])
-        touch = wp.vec3d(wp.float64(known[0]), wp.float64(known[1]), wp.float64(known[2]))
+        touch = wp.vec3d(wp.float64(wrench[0]), wp.float64(wrench[1]), wp.float64(wrench[2]))
         moment = inertia * aw + wp.cross(Vw, inertia * Vw) + wp.cross(c, m * (a - gravity))
         moment += wp.vec3d(residual[0], residual[1], residual[2])
         moment += wp.cross(p, wp.vec3d(residual[3], residual[4], residual[5]))
-        moment -= wp.vec3d(wp.float64(known[3]), wp.float64(known[4]), wp.float64(known[5])) + wp.cross(c, touch)
+        moment -= wp.vec3d(wp.float64(wrench[3]), wp.float64(wrench[4]), wp.float64(wrench[5])) + wp.cross(c, touch)
         return moment, force - touch, c
 
     @solver_kernel

@@ -3,48 +3,35 @@
 Trees are not walked level by level here. A velocity is a sum over the dofs above, found in ever longer jumps along the
 chains; what rows do to a dof is a sum over all rows, of which the lane of the dof takes those below it. The rows that
 act on a dof are those of its subtree: their body's chain begins in row e of A's pattern.
+
+All lanes of the warp call these functions.
 """
 
 import functools
-from types import SimpleNamespace
 
 import warp as wp
 
 from ..kernels.lanes import lane
 from ..kernels.spatial import make_spatial
-from ..kernels.types import Types
 from ..kernels.warps import any_lane, make_from_lane
-from .solve_data import make_problem
+from .layout import moves
+from .solve_data import Precisions, make_problem
 from .terms.contact import SLIDING
 
 
 @functools.cache
-def make_small_worlds(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Device functions; the precisions are those of `make_problem`. All lanes of the warp call them."""
+def make_row_velocities(precisions: Precisions):
+    """``row_velocities(p, v, out)``: J v of all contact rows."""
+    types = precisions.types
     scalar, vec3 = types.scalar, types.vec3
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
-    to_vec3, to_linear = make_spatial(types).to_vec3, make_spatial(linear).to_vec3
-    vector_from, index_from, linear_from = (make_from_lane(t) for t in (vec3, int, linear.vec3))
-    lscalar, lvec3 = linear.scalar, linear.vec3
+    Problem = make_problem(precisions)[0]
+    to_vec3 = make_spatial(types).to_vec3
+    vector_from, index_from = make_from_lane(vec3), make_from_lane(int)
 
     @wp.struct
     class Twist:
         w: vec3
         u: vec3  # at the reference point of the tree
-
-    @wp.struct
-    class Wrench:
-        w: lvec3
-        u: lvec3
-
-    @wp.struct
-    class Stiffness:
-        """The symmetric matrix G of the row of this lane, and the row of lane 0."""
-
-        base: int
-        diagonal: lvec3
-        mixed: lvec3  # yz, xz, xy
 
     @wp.func
     def chain_velocity(p: wp.ref[Problem], v: wp.array(dtype=scalar)) -> Twist:
@@ -102,13 +89,16 @@ def make_small_worlds(dynamics: Types, types: Types, linear: Types, pose: Types)
                 out[row] = value
             base += wp.block_dim()
 
-    @wp.func
-    def is_above(p: wp.ref[Problem], e: int, body: int) -> bool:
-        """Whether dof e moves a body, which may be none."""
-        if body < 0:
-            return False
-        below = p.layout.body_chain[body]
-        return below >= p.layout.rows.first[e] and below <= e
+    return row_velocities
+
+
+@functools.cache
+def make_contact_impulse(precisions: Precisions):
+    """``contact_impulse(p, s, e)``: what the contact rows do to a dof."""
+    types = precisions.types
+    scalar, vec3 = types.scalar, types.vec3
+    Problem, Data = make_problem(precisions)
+    to_vec3 = make_spatial(types).to_vec3
 
     @wp.func
     def contact_impulse(p: wp.ref[Problem], s: wp.ref[Data], e: int) -> scalar:
@@ -119,13 +109,37 @@ def make_small_worlds(dynamics: Types, types: Types, linear: Types, pose: Types)
         row = int(p.row)
         while row < p.row_end:
             J = vec3()
-            if is_above(p, e, p.contacts.body_b[row]):
+            if moves(p.layout, e, p.contacts.body_b[row]):
                 J = Sv + wp.cross(Sw, p.contacts.r_b[row])
-            if is_above(p, e, p.contacts.body_a[row]):
+            if moves(p.layout, e, p.contacts.body_a[row]):
                 J -= Sv + wp.cross(Sw, p.contacts.r_a[row])
             total += wp.dot(J, s.projection[row].gamma)
             row += 1
         return total
+
+    return contact_impulse
+
+
+@functools.cache
+def make_column_force(precisions: Precisions):
+    """``column_force(p, s)``: what G of the contact rows makes of a dof."""
+    linear = precisions.linear
+    Problem, Data = make_problem(precisions)
+    lscalar, lvec3, to_linear = linear.scalar, linear.vec3, make_spatial(linear).to_vec3
+    index_from, linear_from = make_from_lane(int), make_from_lane(lvec3)
+
+    @wp.struct
+    class Wrench:
+        w: lvec3
+        u: lvec3
+
+    @wp.struct
+    class Stiffness:
+        """The symmetric matrix G of the row of this lane, and the row of lane 0."""
+
+        base: int
+        diagonal: lvec3
+        mixed: lvec3  # yz, xz, xy
 
     @wp.func
     def add_side(
@@ -201,4 +215,4 @@ def make_small_worlds(dynamics: Types, types: Types, linear: Types, pose: Types)
             base += wp.block_dim()
         return sum
 
-    return SimpleNamespace(row_velocities=row_velocities, contact_impulse=contact_impulse, column_force=column_force)
+    return column_force

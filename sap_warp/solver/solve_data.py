@@ -1,7 +1,7 @@
 """The convex problem of a world, which no solve changes, and what the Newton iteration changes."""
 
 import functools
-from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import warp as wp
 
@@ -11,7 +11,7 @@ from .constraint_data import make_constraint_data
 from .contact_data import make_contact_data
 from .layout import Layout
 from .motion_data import make_motion_data
-from .terms.contact import make_contact_term
+from .terms.contact import make_projection, make_track
 from .terms.dof import make_dof_terms
 
 
@@ -32,19 +32,27 @@ class NewtonOptions:
     widest: wp.float64  # dofs of the largest tree
 
 
-@functools.cache
-def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> SimpleNamespace:
-    """Structs ``Problem`` and ``Data``.
+class Precisions(NamedTuple):
+    """Precisions of a solve: all that its device functions depend on."""
 
-    Args:
-        dynamics: Precision of free motion.
-        types: Precision of v, gradient, contact terms and cost.
-        linear: Precision of the Hessian and its factorization.
-        pose: Precision of poses.
-    """
+    dynamics: Types
+    """Of free motion."""
+    types: Types
+    """Of v, gradient and terms."""
+    linear: Types
+    """Of the Hessian and its factorization."""
+    pose: Types
+    """Of poses."""
+    cost: Types
+    """Of costs, slopes and steps of the line search."""
+
+
+@functools.cache
+def make_problem(precisions: Precisions) -> tuple[Any, Any]:
+    """Structs ``Problem`` and ``Data``."""
+    dynamics, types, linear, pose = precisions.dynamics, precisions.types, precisions.linear, precisions.pose
     scalar, vec3 = types.scalar, types.vec3
-    contact = make_contact_term(types)
-    Projection, Track = contact.Projection, contact.Track
+    Projection, Track = make_projection(types).Projection, make_track(types).Track
     Motion, Contacts, Rows = make_motion_data(pose, dynamics), make_contact_data(types), make_constraint_data(types)
     Terms = make_dof_terms(types).DofTerms
 
@@ -111,7 +119,7 @@ def make_problem(dynamics: Types, types: Types, linear: Types, pose: Types) -> S
         velocity: wp.array(dtype=wp.float64)  # the minimizer, sap order, Newton's dofs
         energy: wp.array(dtype=wp.vec3d)  # kinetic, work of impulses and applied forces, excess [J], see `stability`
 
-    return SimpleNamespace(Problem=Problem, Data=Data, Motion=Motion, Contacts=Contacts, Terms=Terms)
+    return Problem, Data
 
 
 SCRATCH = (

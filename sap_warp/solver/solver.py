@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Unpack
 
 import newton
@@ -11,7 +10,6 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
-from ..faq import see
 from ..kernels.capture import launches
 from ..kernels.launch import WorldRange
 from ..kernels.room import WORLD_PLACE, check_room
@@ -41,6 +39,7 @@ from .keywords import SolverOptions
 from .layout import build_layout
 from .lengths import SapLengths
 from .links import Links, joint_parameters
+from .model_warnings import warn_if_long, warn_if_undamped
 from .newton import SapContactSolve
 from .options import SapOptions, expand_options
 from .parent_force import ParentForce
@@ -54,8 +53,6 @@ from .topology import kinematic_bodies
 
 ONE_WARP_DOFS = 64
 """Up to so many dofs in its largest world one warp shares a world on CUDA, else two: one wastes less in short loops."""
-LONG_CHAIN = 40
-"""Dofs in a row, without armature or damping, whose free motion fp32 gets wrong by a tenth."""
 
 
 class SolverSAP(SolverBase):
@@ -125,9 +122,9 @@ class SolverSAP(SolverBase):
         )
         self._block_dim = self._check_block_dim(block_dim)
         self._strict_capacity = check_bool("strict_capacity", strict_capacity)
-        self._warn_if_undamped()
+        warn_if_undamped(self.sap_model.shape_material_tau.numpy(), self.options)
         self._build()
-        self._warn_if_long()
+        warn_if_long(self.model, self.layout, self.sizes, self.options)
 
     def _build(self) -> None:
         """Make the tables and stages for what the model contains now."""
@@ -569,33 +566,3 @@ class SolverSAP(SolverBase):
                 f"block_dim is {block_dim}, but CPU blocks have one lane unless wp.config.enable_cpu_blocks is True."
             )
         return block_dim
-
-    def _warn_if_long(self) -> None:
-        """Chains whose mass matrix fp32 cannot hold; see docs/solver.md, "Precision"."""
-        rows = np.arange(self.sizes.free_dof_count) - self.layout.rows.first.numpy()[: self.sizes.free_dof_count]
-        if self.options.free_motion_solve_precision == "fp64" or rows.max(initial=0) + 1 < LONG_CHAIN:
-            return
-        held = (self.model.joint_armature.numpy() + self.model.joint_damping.numpy()) > 0.0
-        bare = np.append(~held[self.layout.dof_newton.numpy()], False)
-        parent = np.append(self.layout.dof_parent.numpy(), -1)
-        place, length = np.arange(len(bare)), np.zeros(len(bare), int)
-        while (place >= 0).any():
-            length += bare[place]
-            place = np.where(place >= 0, parent[place], -1)
-        if length.max() >= LONG_CHAIN:
-            warnings.warn(
-                f"A chain has {length.max()} dofs in a row without armature or damping: free motion in fp32 is off by "
-                'tens of percent there. Use contact_preset_variant="approx64" or give the joints armature.'
-                + see("long-chains"),
-                stacklevel=3,
-            )
-
-    def _warn_if_undamped(self) -> None:
-        tau = self.sap_model.shape_material_tau.numpy()
-        if len(tau) and self.options.contact_tau_d == 0.0 and not (tau > 0.0).any():
-            warnings.warn(
-                "All contacts have a dissipation time of zero: near-rigid contacts without damping rattle. "
-                "Give shapes a 'sap:shape_material_tau' or the solver a contact_tau_d, for example 0.01 s."
-                + see("no-dissipation"),
-                stacklevel=3,
-            )

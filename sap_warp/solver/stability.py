@@ -19,9 +19,9 @@ from typing import Any
 import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
-from ..kernels.types import Bools, Ints, Types
+from ..kernels.types import Bools, Ints
 from .motion_data import FORCED
-from .solve_data import make_problem
+from .solve_data import Precisions, make_problem
 
 MOST = 0.5
 """Share of the kinetic energy."""
@@ -39,11 +39,10 @@ def forget_energy(mask: Bools, watched_out: Ints) -> None:
 
 
 @functools.cache
-def make_stability(dynamics: Types, types: Types, linear: Types, pose: Types) -> Any:
+def make_stability(precisions: Precisions) -> Any:
     """``has_excess_energy(p, s)``, by all lanes of a block, once in each step of a world that moves and was solved."""
-    structs = make_problem(dynamics, types, linear, pose)
-    Problem, Data = structs.Problem, structs.Data
-    scalar, vec3 = types.scalar, types.vec3
+    Problem, Data = make_problem(precisions)
+    scalar, vec3 = precisions.types.scalar, precisions.types.vec3
     block_sum = make_block_sum(vec3)
     F = wp.float64
 

@@ -14,7 +14,7 @@ import warp as wp
 from ..kernels.lanes import with_native
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Ints, Types
-from .terms.contact import SLIDING, make_contact_term
+from .terms.contact import SLIDING, make_projection
 
 SIZE = 48
 """Numbers of one matrix."""
@@ -22,7 +22,7 @@ SIZE = 48
 
 @functools.cache
 def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamespace:
-    """Device functions on arrays of such matrices, in the precisions of `make_problem`.
+    """Device functions on arrays of such matrices, in precisions of a solve (`solve_data.Precisions`).
 
     ``gather`` sums up the rows of a body, ``add_child`` adds another body's matrix, ``multiply`` writes the forces
     K S of dofs, in six runs for each world, as `packed_rows.make_add_rows` takes them. ``Blocks`` and ``add_row`` are
@@ -30,7 +30,7 @@ def make_stiffness(dynamics: Types, types: Types, linear: Types) -> SimpleNamesp
     """
     scalar, vec3, mat33 = linear.scalar, linear.vec3, linear.mat33
     to_vec3, skew = make_spatial(linear).to_vec3, make_spatial(linear).skew
-    Projection = make_contact_term(types).Projection
+    Projection = make_projection(types).Projection
     arms = types.vec3
     Numbers, Rows, Arms, Columns = (wp.array[t] for t in (scalar, Projection, arms, dynamics.vec3))
 

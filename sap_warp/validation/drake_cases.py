@@ -8,7 +8,7 @@ contact points. Balls on planes lose almost nothing to fp32: the centre of a bal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import newton
 import numpy as np
@@ -30,10 +30,19 @@ from .trial import (
     pose,
 )
 
-STEP_BOUND, TRAJECTORY_BOUND = 1e-10, 1e-6
-SAME = "same contact points, weights and iterates; a line search stops at 1e-8 of the slope"
-FP32 = "the same problem in every step but for contact points that Newton rounds to fp32 (6e-8 of their size)"
-EXACT = "what remains of fp32 are lever arms, 6e-8 of a radius"
+
+class Bound(NamedTuple):
+    """How far the two programs may be apart, and where that number comes from."""
+
+    most: float
+    why: str
+
+
+SAME = Bound(1e-10, "same contact points, weights and iterates; a line search stops at 1e-8 of the slope")
+FP32 = Bound(
+    1e-6, "the same problem in every step but for contact points that Newton rounds to fp32 (6e-8 of their size)"
+)
+EXACT = Bound(1e-6, "what remains of fp32 are lever arms, 6e-8 of a radius")
 CORNER = "a corner is an fp32 point, up to 2e-8 m off; over h + tau = 25 ms and a lever arm of 0.1 m: 1e-5 rad/s"
 MODE = newton.JointTargetMode
 Control = Callable[[float], Any]
@@ -61,12 +70,9 @@ def compare(
     q: Any = None,
     seconds: float = 1.0,
     targets: Control | None = None,
-    step_bound: float = STEP_BOUND,
-    step_why: str = SAME,
-    speed_bound: float = TRAJECTORY_BOUND,
-    speed_why: str = FP32,
-    exact_bound: float | None = None,
-    exact_why: str = EXACT,
+    step_bound: Bound = SAME,
+    speed_bound: Bound = FP32,
+    exact_bound: Bound | None = None,
     must_touch: bool = True,
     twin: DrakeTwin | None = None,
     **options: Any,
@@ -81,12 +87,9 @@ def compare(
         seconds: Length of the trajectory.
         targets: Position targets in Newton's layout at a time [s]; None leaves the model's.
         step_bound: On the velocity after the first step [m/s or rad/s].
-        step_why: Where that bound comes from.
         speed_bound: On velocities, over the trajectory and of single steps from Drake's states along it.
-        speed_why: Where that bound comes from.
         exact_bound: On single steps from Drake's states if the solver gets the exact centres of balls; None leaves
             that row out.
-        exact_why: Where that bound comes from.
         must_touch: The trajectory has to have contacts.
         twin: Drake's side; None builds it from ``model``.
         **options: For the solver.
@@ -141,13 +144,13 @@ def compare(
     outcome = Outcome()
     outcome.curves["drake"] = {"one step": one_step, "positions": worst_q, "velocities": worst_v}
     free = ", still without contact" if must_touch and not at_once else ""
-    outcome.check(f"velocity after one step{free}", one_step, step_bound, step_why, speed)
+    outcome.check(f"velocity after one step{free}", one_step, *step_bound, speed)
     what = "velocity after single steps from Drake's own states, every tenth"
-    outcome.check(what, resumed["plain"], speed_bound, speed_why, speed)
+    outcome.check(what, resumed["plain"], *speed_bound, speed)
     if must_touch and exact_bound is not None:
-        outcome.check("the same with the centres of balls not rounded", resumed["exact"], exact_bound, exact_why, speed)
-    outcome.check(f"positions over {seconds:g} s", worst_q, TRAJECTORY_BOUND, FP32, "m, rad")
-    outcome.check(f"velocities over {seconds:g} s", worst_v, speed_bound, speed_why, speed)
+        outcome.check("the same with the centres of balls not rounded", resumed["exact"], *exact_bound, speed)
+    outcome.check(f"positions over {seconds:g} s", worst_q, *FP32, "m, rad")
+    outcome.check(f"velocities over {seconds:g} s", worst_v, *speed_bound, speed)
     if must_touch:
         outcome.check("steps in which the number of contacts differs", different, 0, "same geometry, no gap", "steps")
         outcome.check("1 if there was no contact at all", float(touched == 0), 0, "the case must test contact")
@@ -217,8 +220,7 @@ def two_spheres(quick: bool) -> Outcome:
         b.finalize(device="cpu"),
         0.005,
         qd=[1.0, 0.0, 0.25, 0.0, 2.0, 0.0, -1.0, 0.0, 0.0, 1.0, 0.0, -3.0],
-        step_bound=1e-6,
-        step_why="the fp32 normal is off by up to 6e-8 rad, and impulse over mass is 2 m/s",
+        step_bound=Bound(1e-6, "the fp32 normal is off by up to 6e-8 rad, and impulse over mass is 2 m/s"),
     )
 
 
@@ -250,9 +252,8 @@ def box_on_corner(quick: bool) -> Outcome:
         b.finalize(device="cpu"),
         0.005,
         qd=[0.25, 0.0, 0.0, 0.0, 1.0, 0.5],
-        speed_bound=2e-5,
-        speed_why=CORNER,
-        exact_bound=1e-6,
+        speed_bound=Bound(2e-5, CORNER),
+        exact_bound=EXACT,
     )
 
 
@@ -269,10 +270,8 @@ def box_shape_on_corner(quick: bool) -> Outcome:
         0.005,
         qd=[0.0, 0.0, 0.0, 0.0, 0.0, 3.0],
         seconds=0.25,
-        step_bound=1e-6,
-        step_why=CORNER,
-        speed_bound=2e-5,
-        speed_why=CORNER,
+        step_bound=Bound(1e-6, CORNER),
+        speed_bound=Bound(2e-5, CORNER),
     )
 
 
@@ -473,10 +472,8 @@ def panda(quick: bool) -> Outcome:
         must_touch=False,
         twin=ParsedTwin(model, dt, text, "panda_link0"),
         velocity_limit_mode="ignore",
-        step_bound=1e-6,
-        step_why=why,
-        speed_bound=5e-6,
-        speed_why=why,
+        step_bound=Bound(1e-6, why),
+        speed_bound=Bound(5e-6, why),
     )
 
 
@@ -536,4 +533,4 @@ def land(quick: bool) -> Outcome:
     qd = np.zeros(model.joint_dof_count)
     qd[:3] = [0.5, 0.25, -0.5]
     why = "a foot is an fp32 point, up to 4e-8 m off, and a shank is light: its hinge moves by 1e-5 rad/s and more"
-    return compare(model, 0.005, q=q, qd=qd, speed_bound=1e-4, speed_why=why, exact_bound=1e-6)
+    return compare(model, 0.005, q=q, qd=qd, speed_bound=Bound(1e-4, why), exact_bound=EXACT)

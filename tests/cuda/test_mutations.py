@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from sap_warp.solver import momentum_cost
 from sap_warp.solver import newton as newton_stage
 from tests.cuda.emulator.device import Device, EmulationError
 from tests.cuda.emulator.driver import pretended
@@ -88,17 +89,19 @@ WRONG = """        total = sum_costs(total, scratch(s), p.world)
 @pytest.fixture
 def one_lanes_share(tmp_path, monkeypatch):
     """The solve kernel in which each lane adds its own share of the cost of the rows after the sum over the lanes."""
-    with open(newton_stage.__file__) as file:
+    with open(momentum_cost.__file__) as file:
         text = file.read()
     assert text.count(RIGHT) == 1
-    path = tmp_path / "newton_mutant.py"
+    path = tmp_path / "cost_mutant.py"
     path.write_text(text.replace(RIGHT, WRONG))
-    name = "sap_warp.solver.newton_mutant"
+    name = "sap_warp.solver.cost_mutant"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
-    return module.make_solve_kernel
+    module.make_momentum_cost = momentum_cost.make_momentum_cost  # the others know its struct
+    monkeypatch.setattr(newton_stage, "make_cost_at_start", module.make_cost_at_start)
+    return newton_stage.make_solve_kernel.__wrapped__
 
 
 def test_lanes_agree_about_the_cost_of_bilateral_rows(gpu):
@@ -119,6 +122,6 @@ def test_lanes_that_know_only_their_own_rows_are_noticed(one_lanes_share):
     with pretended(Device()):
         twins = Twins(SCENES["couplings"], preset="approx64")
         solve = twins.gpu.solver.contact_solve
-        solve.kernel = one_lanes_share(*solve.precisions, solve.types, True)
+        solve.kernel = one_lanes_share(solve.precisions, True)
         with pytest.raises(EmulationError, match=r"newton_solve: lanes .* wait at different barriers"):
             [twins.step() for _ in range(STEPS)]

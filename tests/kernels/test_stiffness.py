@@ -8,7 +8,7 @@ from sap_warp.kernels.lanes import lane
 from sap_warp.kernels.launch import solver_kernel
 from sap_warp.kernels.types import FP32, FP64
 from sap_warp.solver.stiffness import SIZE, make_stiffness
-from sap_warp.solver.terms.contact import make_contact_term
+from sap_warp.solver.terms.contact import make_projection
 
 ROWS, BODIES, DOFS = 7, 3, 5
 
@@ -17,7 +17,7 @@ def make_kernel(dynamics, types):
     """Body 0 takes the rows of both sides, body 1 some, body 2 none but those of the others; then K S of five dofs."""
     stiffness = make_stiffness(dynamics, types, types)
     gather, add_child, multiply = stiffness.gather, stiffness.add_child, stiffness.multiply
-    Projection = make_contact_term(types).Projection
+    Projection = make_projection(types).Projection
     scalar, vec3, column = types.scalar, types.vec3, dynamics.vec3
 
     @solver_kernel
@@ -48,7 +48,7 @@ def test_stiffness_is_that_of_dense_matrices(cpu_blocks, types):
     """One lane takes the native functions, a block of four the others."""
     rng = np.random.default_rng(3)
     real = np.float64 if types is FP64 else np.float32
-    Projection = make_contact_term(types).Projection
+    Projection = make_projection(types).Projection
     values = np.zeros(ROWS, dtype=Projection.numpy_dtype())
     values["mode"] = [1, 2, 0, 2, 1, 0, 2]
     for name in ("across", "along_n", "along_s"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sap_warp import SolverSAP
-from tests.support.lengths import build
+from tests.support.lengths import TINY, build, free_forces
 
 ARM = """<mujoco><option gravity="0 0 0" density="{density}" viscosity="{viscosity}" wind="{wind}"/><worldbody>
   <body><joint axis="0 1 0"/><geom type="box" size="0.1 0.2 0.05" pos="0.2 0 0" euler="10 20 30" mass="2"/>
@@ -28,18 +28,8 @@ def test_drag_is_that_of_mujoco(density, viscosity, wind, rng):
     text = ARM.format(density=density, viscosity=viscosity, wind=wind)
     model, reference = build(text), mujoco.MjModel.from_xml_string(text)
     model.gravity.zero_()
-    data, dt = mujoco.MjData(reference), 1e-9
-    solver = SolverSAP(model, contact_preset_variant="drake")
-    for _ in range(5):
-        data.qpos[:] = rng.uniform(-1, 1, reference.nq)
-        data.qvel[:] = rng.uniform(-2, 2, reference.nv)
-        mujoco.mj_forward(reference, data)
-        state = model.state()
-        state.joint_q.assign(data.qpos.astype(np.float32))
-        state.joint_qd.assign(data.qvel.astype(np.float32))
-        newton.eval_fk(model, state.joint_q, state.joint_qd, state)
-        motion = solver.compute_free_motion(state, None, dt)
-        found = motion.to_newton_order(motion.data.impulse) / dt + data.qfrc_bias
+    for forces, data in free_forces(model, reference, rng, speed=2.0, dt=TINY):
+        found = forces + data.qfrc_bias
         scale = np.abs(data.qfrc_fluid).max() + np.abs(data.qfrc_bias).max()
         np.testing.assert_allclose(found, data.qfrc_fluid, rtol=0, atol=2e-6 * scale)
         assert np.abs(data.qfrc_fluid).max() > 1e-4

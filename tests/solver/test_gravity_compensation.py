@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from sap_warp import SolverSAP
+from tests.support.lengths import build, free_forces
 
 ARM = """<mujoco><option gravity="1 2 -9.81"/><worldbody>
   <body name="base" gravcomp="0.3"><joint axis="0 1 0"/><geom size="0.1" pos="0.2 0 0" mass="2"/>
@@ -21,31 +22,11 @@ ARM = """<mujoco><option gravity="1 2 -9.81"/><worldbody>
 DT = 0.01
 
 
-def build(text, worlds=1):
-    arm = newton.ModelBuilder()
-    newton.solvers.SolverMuJoCo.register_custom_attributes(arm)
-    arm.add_mjcf(text)
-    builder = newton.ModelBuilder()
-    builder.replicate(arm, worlds)
-    return builder.finalize("cpu")
-
-
 def test_forces_are_those_of_mujoco_in_random_states(rng):
     model, reference = build(ARM), mujoco.MjModel.from_xml_string(ARM)
-    data = mujoco.MjData(reference)
     model.gravity.assign(np.array([reference.opt.gravity], np.float32))  # Newton leaves the file's out
-    solver = SolverSAP(model, contact_preset_variant="drake")
-    for _ in range(5):
-        data.qpos[:] = rng.uniform(-1, 1, reference.nq)
-        data.qvel[:] = rng.uniform(-1, 1, reference.nv)
-        mujoco.mj_forward(reference, data)
-        state = model.state()
-        state.joint_q.assign(data.qpos.astype(np.float32))
-        state.joint_qd.assign(data.qvel.astype(np.float32))
-        newton.eval_fk(model, state.joint_q, state.joint_qd, state)
-        motion = solver.compute_free_motion(state, None, DT)
-        expected = data.qfrc_gravcomp - data.qfrc_bias
-        np.testing.assert_allclose(motion.to_newton_order(motion.data.impulse) / DT, expected, rtol=1e-5, atol=1e-5)
+    for forces, data in free_forces(model, reference, rng, speed=1.0, dt=DT):
+        np.testing.assert_allclose(forces, data.qfrc_gravcomp - data.qfrc_bias, rtol=1e-5, atol=1e-5)
 
 
 def test_weightless_body_floats_and_each_world_has_its_own_factor():

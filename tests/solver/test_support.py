@@ -1,5 +1,7 @@
 """Models with features the solver does not simulate are refused at construction, by name and label."""
 
+from functools import partial
+
 import newton
 import numpy as np
 import pytest
@@ -238,22 +240,21 @@ def mujoco_attributes(builder, text):
     builder.add_mjcf(text)
 
 
-@refused("gains or dynamics of a user", "'push'")
-def mjcf_users_motor(builder):
-    actuator = '<general name="push" joint="jl" dyntype="user" dynprm="0.1"/>'
-    mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
+ACTUATORS = {
+    "gains or dynamics of a user": (MJCF, "general", 'dyntype="user" dynprm="0.1"'),
+    "ball joints": (BALL_MJCF, "motor", 'gear="0 0 1 0 0 0"'),
+    "muscles without a lengthrange": (MJCF, "general", 'dyntype="muscle" gaintype="muscle" biastype="muscle"'),
+}
+"""By what is said: the model, and the actuator 'push' of its joint."""
 
 
-@refused("ball joints", "'push'")
-def mjcf_ball_motor(builder):
-    motor = '<motor name="push" joint="jl" gear="0 0 1 0 0 0"/>'
-    mujoco_attributes(builder, BALL_MJCF.format(f"<actuator>{motor}</actuator>"))
+def add_actuator(builder, words):
+    text, element, attributes = ACTUATORS[words]
+    actuator = f'<{element} name="push" joint="jl" {attributes}/>'
+    mujoco_attributes(builder, text.format(f"<actuator>{actuator}</actuator>"))
 
 
-@refused("muscles without a lengthrange", "'push'")
-def mjcf_muscle(builder):
-    actuator = '<general name="push" joint="jl" dyntype="muscle" gaintype="muscle" biastype="muscle"/>'
-    mujoco_attributes(builder, MJCF.format(f"<actuator>{actuator}</actuator>"))
+REFUSED += [pytest.param(partial(add_actuator, words=words), (words, "'push'"), id=words) for words in ACTUATORS]
 
 
 @refused("passive springs on free, distance or loop joints", "'floating'")

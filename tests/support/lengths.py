@@ -24,6 +24,22 @@ def build(text, worlds=1, **options):
     return builder.finalize("cpu")
 
 
+def free_forces(model, reference, rng, speed, dt):
+    """In five random states of hinges and slides: the forces of free motion in a step ``dt``, and MuJoCo's data."""
+    data = mujoco.MjData(reference)
+    solver = SolverSAP(model, contact_preset_variant="drake")
+    for _ in range(5):
+        data.qpos[:] = rng.uniform(-1, 1, reference.nq)
+        data.qvel[:] = rng.uniform(-speed, speed, reference.nv)
+        mujoco.mj_forward(reference, data)
+        state = model.state()
+        state.joint_q.assign(data.qpos.astype(np.float32))
+        state.joint_qd.assign(data.qvel.astype(np.float32))
+        newton.eval_fk(model, state.joint_q, state.joint_qd, state)
+        motion = solver.compute_free_motion(state, None, dt)
+        yield motion.to_newton_order(motion.data.impulse) / dt, data
+
+
 class Beside:
     """A model of one world without floating joints, in MuJoCo and in the solver."""
 

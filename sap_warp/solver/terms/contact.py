@@ -105,37 +105,9 @@ def compliance(m: wp.ref[Material], h: wp.float64) -> wp.float64:
 
 
 @functools.cache
-def make_contact_term(types: Types) -> SimpleNamespace:
-    """Device functions of the term for one precision."""
-    scalar, vec3 = types.scalar, types.vec3
-    eps = wp.constant(scalar(EPSILON))
-
-    @wp.struct
-    class Projection:
-        mode: int
-        gamma: vec3  # impulse on body 1 [N s]
-        s: vec3  # sliding: n + mu t
-        t: vec3  # sliding: direction of y_t
-        # G = across 1 + along_n n n^T, and for sliding also - across t t^T + along_s s s^T
-        across: scalar
-        along_n: scalar
-        along_s: scalar
-        cost: scalar  # [J]
-
-    @wp.struct
-    class Track:
-        """A row along a line vc + alpha d: all that its cost depends on are n.vc and the square of vc_t."""
-
-        vn: scalar  # n.vc
-        dn: scalar  # n.d
-        vv: scalar  # vc_t.vc_t
-        vd: scalar  # vc_t.d_t
-        dd: scalar  # d_t.d_t
-        vhat: scalar
-        mu: scalar
-        mobility_n: scalar  # 1/R_n
-        mobility_t: scalar  # 1/R_t
-        mu_hat: scalar
+def make_regularize(types: Types):
+    """``regularize(law, phi0, w, rate, soft)``: weight, R_t, R_n and vhat of a contact, for one precision."""
+    scalar = types.scalar
 
     @wp.struct
     class Regularization:
@@ -158,6 +130,27 @@ def make_contact_term(types: Types) -> SimpleNamespace:
         r.Rn = at_least(scalar(law.near_rigid) * r.weight, soft)
         r.vhat = -phi0 * rate
         return r
+
+    return regularize
+
+
+@functools.cache
+def make_projection(types: Types) -> SimpleNamespace:
+    """The law at one relative velocity, for one precision: `Projection`, and the device functions that find it."""
+    scalar, vec3 = types.scalar, types.vec3
+    eps = wp.constant(scalar(EPSILON))
+
+    @wp.struct
+    class Projection:
+        mode: int
+        gamma: vec3  # impulse on body 1 [N s]
+        s: vec3  # sliding: n + mu t
+        t: vec3  # sliding: direction of y_t
+        # G = across 1 + along_n n n^T, and for sliding also - across t t^T + along_s s s^T
+        across: scalar
+        along_n: scalar
+        along_s: scalar
+        cost: scalar  # [J]
 
     @wp.func
     def impulse_of_stiction(vc: vec3, n: vec3, vhat: scalar, mobility_t: scalar, mobility_n: scalar):
@@ -205,6 +198,30 @@ def make_contact_term(types: Types) -> SimpleNamespace:
             r.cost = scalar(0.5) * Rn * gn * (yn + mu_hat * yr)
         return r
 
+    return SimpleNamespace(Projection=Projection, held=held, project=project)
+
+
+@functools.cache
+def make_track(types: Types) -> SimpleNamespace:
+    """The law along a line of relative velocities, for one precision: `Track`, and the device functions about it."""
+    scalar, vec3 = types.scalar, types.vec3
+    eps = wp.constant(scalar(EPSILON))
+
+    @wp.struct
+    class Track:
+        """A row along a line vc + alpha d: all that its cost depends on are n.vc and the square of vc_t."""
+
+        vn: scalar  # n.vc
+        dn: scalar  # n.d
+        vv: scalar  # vc_t.vc_t
+        vd: scalar  # vc_t.d_t
+        dd: scalar  # d_t.d_t
+        vhat: scalar
+        mu: scalar
+        mobility_n: scalar  # 1/R_n
+        mobility_t: scalar  # 1/R_t
+        mu_hat: scalar
+
     @wp.func
     def track(vc: vec3, d: vec3, n: vec3, vhat: scalar, mu: scalar, Rt: scalar, Rn: scalar) -> Track:
         """The row from vc on in direction d."""
@@ -250,12 +267,4 @@ def make_contact_term(types: Types) -> SimpleNamespace:
             )
         return vec3()
 
-    return SimpleNamespace(
-        Projection=Projection,
-        Track=Track,
-        regularize=regularize,
-        held=held,
-        project=project,
-        track=track,
-        value_along=value_along,
-    )
+    return SimpleNamespace(Track=Track, track=track, value_along=value_along)

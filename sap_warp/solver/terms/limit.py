@@ -6,7 +6,7 @@
 
 A bound takes part where its gap is at most 2 h max(|v0|, |v*|), as in Drake: one with a long dissipation time would
 brake from afar. Beyond 2 h |v0| that depends on v*, and only matters if the result crosses the bound, v < vhat: the
-term of a bound that is not crossed is zero. So such bounds are *far* until a result has crossed one (`newton`).
+term of a bound that is not crossed is zero. So such bounds are *far* until a result has crossed one (`active_terms`).
 """
 
 import functools

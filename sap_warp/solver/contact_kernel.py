@@ -1,0 +1,240 @@
+"""The kernel of stage 3: contact rows of a world, the terms of its dofs, and which bodies and dofs have rows.
+
+Each function makes its own copy of the structs: pointers that are loaded where they are used take no room before. What
+is large is not inlined on the CPU; a parameter that is passed by value must not be handed on to it.
+"""
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+import warp as wp
+
+from ..kernels.lanes import barrier, lane
+from ..kernels.launch import solver_kernel
+from ..kernels.structs import make_flat, struct_parameter
+from ..kernels.types import Ints
+from .contact_choice import make_keep_deepest
+from .contact_data import make_contact_data
+from .contact_input import ContactInput, DofInput
+from .contact_lists import make_list_rows
+from .contact_rows import make_assign_contacts, make_place_contacts, make_refine_contact
+from .contact_stage import ContactPrecisions, make_contact_stage
+from .contact_weight import DELASSUS
+from .joint_terms import make_distance_rows, make_joint_terms
+from .layout import Layout
+
+
+@functools.cache
+def stage_access(precisions: ContactPrecisions, by_value: bool) -> tuple[Any, Any, Any]:
+    """Type of the parameter for the stage, ``read(parameter)`` and ``flat(stage)``; see `struct_parameter`."""
+    Stage = make_contact_stage(precisions)
+    return *struct_parameter(Stage, by_value), make_flat(Stage)
+
+
+def large(by_value: bool) -> Any:
+    """The decorator of large functions."""
+    return wp.func if by_value else wp.func(inline=False)
+
+
+@wp.func
+def sort_slots(slot: Ints, first: int, last: int):
+    """Ascending contact order, whatever order the threads came in: results do not depend on scheduling."""
+    i = int(first + 1)
+    while i < last:
+        value = slot[i]
+        j = i - 1
+        while j >= first and slot[wp.max(j, 0)] > value:
+            slot[j + 1] = slot[j]
+            j -= 1
+        slot[j + 1] = value
+        i += 1
+
+
+@functools.cache
+def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNamespace:
+    """Device functions for terms and distance joints of a world."""
+    prepare_dof = make_joint_terms(precisions)
+    prepare_distance = make_distance_rows(precisions)
+    stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
+    flat_dofs = make_flat(DofInput)
+
+    @wp.func
+    def prepare_dofs(stage_in: stage_type, dofs_in: wp.array[DofInput], world: int, dt: wp.float64):
+        """Terms of the dofs of a world."""
+        s = read_stage(stage_in)
+        dofs = dofs_in[0]
+        flat_stage(s)
+        flat_dofs(dofs)
+        i_end = s.layout.world_term[world + 1]
+        i = int(s.layout.world_term[world] + lane())
+        while i < i_end:
+            prepare_dof(s, dofs, s.layout.term_dof[i], dt)
+            i += wp.block_dim()
+
+    @large(by_value)
+    def prepare_distances(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64) -> int:
+        """Rows of the distance joints of a world; returns how many."""
+        s = read_stage(stage_in)
+        flat_stage(s)
+        count = int(0)
+        i = int(s.layout.world_distance[world])
+        i_end = s.layout.world_distance[world + 1]
+        if i < i_end:
+            dofs = dofs_in[0]
+            flat_dofs(dofs)
+            row = world * s.rows.capacity
+            while i < i_end:
+                b = s.layout.distance_body[i]
+                count += prepare_distance(s, dofs, b, False, row + count, dt)
+                count += prepare_distance(s, dofs, b, True, row + count, dt)
+                i += 1
+        return count
+
+    return SimpleNamespace(prepare_dofs=prepare_dofs, prepare_distances=prepare_distances)
+
+
+@functools.cache
+def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNamespace:
+    """Device functions that fill the contact rows of a world."""
+    assign_contacts = make_assign_contacts(precisions)
+    place_contacts = make_place_contacts(precisions)
+    refine_contact = make_refine_contact(precisions)
+    stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
+    flat_contacts = make_flat(ContactInput)
+
+    @wp.func
+    def assign_rows(
+        stage_in: stage_type,
+        contacts_in: wp.array[ContactInput],
+        first: int,
+        end: int,
+        first_slot: int,
+        world: int,
+        dt: wp.float64,
+    ) -> int:
+        """Bodies and materials; returns whether any row has to be refined."""
+        s = read_stage(stage_in)
+        c = contacts_in[0]
+        flat_stage(s)
+        flat_contacts(c)
+        special = s.law.weight_mode | s.law.point_mode | s.law.follows | c.has_overrides | c.has_surface_velocity
+        return special | assign_contacts(s, c, first_slot - first, first + lane(), end, world, dt)
+
+    @large(by_value)
+    def place_rows(stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
+        """Geometry and weights."""
+        s = read_stage(stage_in)
+        c = contacts_in[0]
+        flat_stage(s)
+        flat_contacts(c)
+        place_contacts(s, c, first + lane(), end)
+
+    @large(by_value)
+    def refine_rows(
+        stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int, dt: wp.float64
+    ):
+        """What only some contacts need."""
+        s = read_stage(stage_in)
+        c = contacts_in[0]
+        flat_stage(s)
+        flat_contacts(c)
+        row = int(first + lane())
+        stride = wp.block_dim()
+        if s.law.weight_mode == DELASSUS:  # needs the world's one scratch column: lane 0 takes all rows
+            barrier()
+            row = wp.where(lane() == 0, first, end)
+            stride = 1
+        while row < end:
+            refine_contact(s, c, row, dt)
+            row += stride
+
+    return SimpleNamespace(assign_rows=assign_rows, place_rows=place_rows, refine_rows=refine_rows)
+
+
+@functools.cache
+def make_choose_contacts(precisions: ContactPrecisions, by_value: bool):
+    """``choose_contacts(stage, contacts, world, first, last)``."""
+    keep_deepest = make_keep_deepest(precisions.pose, precisions.contact_pose, precisions.dynamics)
+    stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
+    flat_contacts = make_flat(ContactInput)
+
+    @wp.func
+    def choose_contacts(stage_in: stage_type, contacts_in: wp.array[ContactInput], world: int, first: int, last: int):
+        """Let the slots of a world that is too full have the deepest contacts."""
+        s = read_stage(stage_in)
+        c = contacts_in[0]
+        flat_stage(s)
+        flat_contacts(c)
+        newcomer = s.newcomer[world]
+        keep_deepest(c, s.motion, s.slot, first, last, newcomer)
+        if lane() == 0:
+            s.newcomer[world] = 0
+
+    return choose_contacts
+
+
+@functools.cache
+def make_list_world(precisions: ContactPrecisions, by_value: bool):
+    """``list_world(stage, world)``."""
+    list_rows, flat_layout = make_list_rows(precisions.types), make_flat(Layout)
+    flat_rows = make_flat(make_contact_data(precisions.types))
+    stage_type, read_stage, _ = stage_access(precisions, by_value)
+
+    @wp.func
+    def list_world(stage_in: stage_type, world: int):
+        s = read_stage(stage_in)
+        layout = s.layout
+        out = s.rows
+        flat_layout(layout)
+        flat_rows(out)
+        list_rows(layout, out, world)
+
+    return list_world
+
+
+@functools.cache
+def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
+    """The kernel of the stage: one block per world. ``by_value`` is that of `struct_parameter`."""
+    dof_terms, rows = make_prepare_dofs(precisions, by_value), make_fill_rows(precisions, by_value)
+    prepare_dofs, prepare_distances = dof_terms.prepare_dofs, dof_terms.prepare_distances
+    assign_rows, place_rows, refine_rows = rows.assign_rows, rows.place_rows, rows.refine_rows
+    choose_contacts, list_world = make_choose_contacts(precisions, by_value), make_list_world(precisions, by_value)
+    stage_type, read_stage, _ = stage_access(precisions, by_value)
+
+    @solver_kernel
+    def contact_data(
+        first_world: int, stage: stage_type, contacts: wp.array[ContactInput], dofs: wp.array[DofInput], dt: wp.float64
+    ):
+        world = first_world + wp.tid() // wp.block_dim()
+        prepare_dofs(stage, dofs, world, dt)
+        s = read_stage(stage)
+        slots = s.slots
+        found = s.found[world]
+        kept = wp.min(found, slots)
+        first_slot = world * slots
+        if wp.static(by_value):  # on CUDA
+            if found > kept:
+                choose_contacts(stage, contacts, world, first_slot, first_slot + kept)
+        if lane() == 0:
+            if s.ordered == 0 or found > kept:
+                sort_slots(s.slot, first_slot, first_slot + kept)
+            s.rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
+            s.contact_count[world] = kept
+            s.truncated[world] = found - kept
+            if found > kept:
+                s.lost[world] += wp.int64(found - kept)
+                s.most_lost[world] = wp.max(s.most_lost[world], found - kept)
+        barrier()
+        if kept > 0:
+            end = world * s.rows.capacity + s.rows.count[world]
+            special = assign_rows(stage, contacts, end - kept, end, first_slot, world, dt)
+            place_rows(stage, contacts, end - kept, end)
+            if special != 0:
+                refine_rows(stage, contacts, end - kept, end, dt)
+        barrier()
+        if lane() == 0:
+            s.found[world] = 0  # ready for the next step's binning
+            list_world(stage, world)
+
+    return contact_data

@@ -1,0 +1,172 @@
+"""Steps of the iteration: where it starts, what is known of a direction, and the way along it.
+
+A step is v <- v + alpha d with the alpha of the line search. At the start some are whole and free (`held_contacts`).
+
+Called by all lanes of a block.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.packed_rows import make_multiply
+from ..kernels.spatial import make_spatial
+from ..kernels.warps import fits_a_warp
+from .constraint_terms import make_constraint_terms
+from .contact_terms import make_contact_terms, make_row_projections, make_velocities
+from .held_contacts import make_hold_contacts, make_was_held
+from .line_search import make_line
+from .small_worlds import make_row_velocities
+from .solve_data import Precisions, make_problem
+from .terms.dof import PARABOLA, make_dof_terms
+
+
+@functools.cache
+def make_start_at_v0(precisions: Precisions):
+    """``start_at_v0(p, s, hold)``."""
+    dynamics, types = precisions.dynamics, precisions.types
+    Problem, Data = make_problem(precisions)
+    scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
+    multiply, start_rows = make_multiply(dynamics, types), make_constraint_terms(precisions).start_rows
+    velocities, row_velocities = make_velocities(precisions), make_row_velocities(precisions)
+    body_velocities, relative_velocity = velocities.body_velocities, velocities.relative_velocity
+    rows, was_held = make_row_projections(precisions), make_was_held(precisions)
+    project_row, hold_row = rows.project_row, rows.hold_row
+
+    @wp.func
+    def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+        """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
+
+        With ``hold``, contacts that stuck a step ago do so still; returns whether there are any that seem to slide.
+        """
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = scalar(p.motion.v0[e])
+            e += wp.block_dim()
+        barrier()
+        multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
+        e = int(p.first + lane())
+        while e < p.last:
+            Av = -scalar(p.motion.impulse[e])
+            s.p[e] = Av
+            s.A_v_star[e] = s.A_v_star[e] - Av
+            e += wp.block_dim()
+        is_small = fits_a_warp(p.last - p.first)
+        if is_small:
+            row_velocities(p, s.v, s.vc)
+        else:
+            body_velocities(p, s, s.v)
+        kept = vec3()
+        row = int(p.row + lane())
+        while row < p.row_end:
+            vc = p.contacts.drift[row]
+            if is_small:
+                vc += s.vc[row]
+            else:
+                vc += relative_velocity(p, s, row)
+            s.vc[row] = vc
+            at = project_row(p, row, vc)
+            if hold:
+                if was_held(p, row, vc, at):
+                    at = hold_row(p, row, vc)
+                    kept[0] += scalar(1.0)
+            s.projection[row] = at
+            row += wp.block_dim()
+        start_rows(p, s)
+        barrier()
+        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
+
+    return start_at_v0
+
+
+@functools.cache
+def make_step(precisions: Precisions) -> SimpleNamespace:
+    """``aim(p, s, line)`` and ``advance(p, s, line, step, goes_on)``."""
+    types, cost = precisions.types, precisions.cost
+    Problem, Data = make_problem(precisions)
+    scalar, vec3, energy, to_cost = types.scalar, types.vec3, cost.scalar, make_spatial(cost).to_vec3
+    along, sum_costs = make_line(precisions), make_block_sum(cost.vec3)
+    Line, scratch = along.Line, along.scratch
+    contacts, rows = make_contact_terms(precisions), make_constraint_terms(precisions)
+    aim_contacts, advance_contacts = contacts.aim_contacts, contacts.advance_contacts
+    aim_rows, advance_rows = rows.aim_rows, rows.advance_rows
+    evaluate_parabola = make_dof_terms(types).evaluate_parabola
+
+    @wp.func
+    def aim(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
+        """What the line search needs to know of the direction s.dv."""
+        aim_contacts(p, s)
+        slopes = to_cost(aim_rows(p, s))
+        e = int(p.first + lane())
+        while e < p.last:
+            de = s.dv[e]
+            share = vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
+            if wp.static(cost is types):
+                slopes += to_cost(share)
+            if (s.kind[e] & PARABOLA) != 0:
+                value = evaluate_parabola(p.terms, e, s.v[e], p.h)
+                more = vec3(value[1], value[2] * de, scalar(0.0)) * de
+                if wp.static(cost is types):
+                    slopes += to_cost(more)
+                else:
+                    share += more
+            if wp.static(cost is not types):  # one conversion for both
+                slopes += to_cost(share)
+            e += wp.block_dim()
+        slopes = sum_costs(slopes, scratch(s), p.world)
+        line.m1 = slopes[0]
+        line.m2 = slopes[1]
+        line.slope = slopes[2]
+
+    @wp.func
+    def advance(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], step: energy, goes_on: bool):
+        """V <- v + alpha d and all that follows; contact impulses only if the iteration goes on."""
+        alpha = scalar(step)
+        barrier()  # trial steps read v of others
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = s.v[e] + alpha * s.dv[e]
+            s.p[e] = s.p[e] + alpha * s.A_dv[e]
+            e += wp.block_dim()
+        advance_contacts(p, s, alpha, goes_on)
+        advance_rows(p, s, alpha)
+        barrier()
+        line.m0 = line.m0 + step * (line.m1 + energy(0.5) * step * line.m2)
+
+    return SimpleNamespace(aim=aim, advance=advance)
+
+
+@functools.cache
+def make_free_step(precisions: Precisions) -> SimpleNamespace:
+    """``overshoots(p, s, line)`` and ``advance_freely(p, s, hold)``."""
+    types, cost = precisions.types, precisions.cost
+    Problem, Data = make_problem(precisions)
+    scalar, energy, along = types.scalar, cost.scalar, make_line(precisions)
+    Line, line_value, advance_rows = along.Line, along.line_value, make_constraint_terms(precisions).advance_rows
+    held = make_hold_contacts(precisions)
+    any_overshoots, hold_contacts = held.any_overshoots, held.hold_contacts
+
+    @wp.func
+    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> bool:
+        """Whether the whole of s.dv turns the slip of contacts round, and ends steeper than it began."""
+        if any_overshoots(p, s):
+            return line_value(p, s, line, energy(1.0))[1] > -line.slope
+        return False
+
+    @wp.func
+    def advance_freely(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+        """V <- v + d; returns whether contacts are held there because they overshot, see `held_contacts`."""
+        barrier()
+        e = int(p.first + lane())
+        while e < p.last:
+            s.v[e] = s.v[e] + s.dv[e]
+            s.p[e] = s.p[e] + s.A_dv[e]
+            e += wp.block_dim()
+        holds = hold_contacts(p, s, hold)
+        advance_rows(p, s, scalar(1.0))
+        barrier()
+        return holds
+
+    return SimpleNamespace(overshoots=overshoots, advance_freely=advance_freely)
