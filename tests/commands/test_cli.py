@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import SolveStatus, cli
+from sap_warp import Simulation, SolveStatus, cli
 from sap_warp.commands import presets
 from sap_warp.commands.common import DEFAULT_SCENE
-from sap_warp.commands.run import verdict
+from sap_warp.commands.run import verdict, watched_body
 from sap_warp.compare import compare_presets
 from sap_warp.scene_files import find_scene_file, scene_description, shipped_scenes
 from sap_warp.scenes import build_scene, randomize_start
@@ -81,6 +81,13 @@ def test_run_prints_a_summary(capsys):
     assert "Preparing kernels" in out  # the first time it takes long: say why
     height = float(summary["final height of cube"].split()[0])
     assert height == pytest.approx(0.3 - 0.5 * 9.81 * 0.1**2, abs=1e-3)  # still falling
+
+
+def test_a_run_tells_the_height_of_what_floats():
+    """Not that of a link which is fixed to the ground; the first body where nothing floats."""
+    handled, swinging = (Simulation.from_scene(name, num_worlds=2) for name in ("multi_joints", "double_pendulum"))
+    assert handled.model.body_label[watched_body(handled)] == "ball"  # the sixth of its world
+    assert watched_body(swinging) == 0
 
 
 @pytest.mark.parametrize(
