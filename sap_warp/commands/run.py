@@ -164,9 +164,9 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
 
 
 def watched_body(sim: Simulation) -> int:
-    """Number, within each world, of the body whose height tells how a run ended: the first that floats, else the first.
+    """Number, within each world, of the body whose height tells how a run ended: the first that floats, else the last.
 
-    In a scene with an arm that is the thing it handles, not a link that is fixed to the ground.
+    So in a scene with an arm it is what the arm handles, or its end, and not a link that is fixed to the ground.
     """
     import newton
 
@@ -174,7 +174,8 @@ def watched_body(sim: Simulation) -> int:
         return 0
     floats = (sim.model.joint_type.numpy() == newton.JointType.FREE) & (sim.model.joint_parent.numpy() < 0)
     bodies = sim.model.joint_child.numpy()[floats]
-    return int(min(bodies[bodies < sim.body_q.offsets[1]], default=0))
+    count = int(sim.body_q.offsets[1])
+    return int(min(bodies[bodies < count], default=count - 1))
 
 
 def _truncation(sim: Simulation) -> str:
