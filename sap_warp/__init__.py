@@ -3,8 +3,9 @@
 The public names load on first use, so `import sap_warp` brings in neither Newton nor Warp.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
+
+from .lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from . import conventions, randomization
@@ -66,8 +67,7 @@ if TYPE_CHECKING:
     from .warp_output import quiet
 
 # Public name -> submodule that defines it; a submodule that is itself public maps to its own name.
-# This table decides what loads. The imports above and `__all__` repeat it because type checkers
-# follow only literal imports and a literal list; tests/test_package.py keeps the three in step.
+# This table decides what loads; see `lazy_names`.
 _SUBMODULE_OF = {
     "conventions": "conventions",
     "randomization": "randomization",
@@ -187,21 +187,15 @@ __all__ = [
 ]
 
 __version__: str
+_load = _lazy_names(__name__, _SUBMODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        value: Any = version("sap-warp")
-    elif name in _SUBMODULE_OF:
-        submodule = _SUBMODULE_OF[name]
-        module = _import_module(f".{submodule}", __name__)
-        value = module if name == submodule else getattr(module, name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value  # the next access no longer comes here
-    return value
+        return version("sap-warp")
+    return _load(name)
 
 
 def __dir__() -> list[str]:

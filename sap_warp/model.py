@@ -18,7 +18,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from .kernels.types import normalize_precision
+from .kernels.precision import MAX_TIME_STEP, MIN_TIME_STEP, normalize_precision
 from .newton_view import NewtonView
 
 ORDERS = ("public", "sap")
@@ -319,10 +319,6 @@ def check_array(
         raise ValueError(f"{label} is a view with gaps (strides {array.strides}); pass a contiguous array.")
     if array.requires_grad:
         raise ValueError(f"{label} requires gradients; the SAP solver does not support gradient states.")
-
-
-MIN_TIME_STEP, MAX_TIME_STEP = 1e-9, 100.0
-"""Bounds of a time step [s]; beyond them single precision cannot hold what is divided or multiplied by it."""
 
 
 def check_time_step(dt: Any, name: str = "dt") -> float:

@@ -11,6 +11,7 @@ import sap_warp
 ROOT = Path(sap_warp.__file__).parent
 BELOW = {
     "faq": set(),
+    "lazy_names": set(),
     "warp_output": set(),
     "native": set(),
     "kernels": {"native"},
@@ -76,8 +77,8 @@ BELOW = {
     },
 }
 """What each package or module may import, besides itself; the command line may import everything."""
-EVERYWHERE = {"faq"}
-"""What every package may import, because it imports nothing itself."""
+EVERYWHERE = {"faq", "lazy_names"}
+"""What every package may import, because they import nothing themselves."""
 TOP = {"cli", "commands", "__init__"}
 
 

@@ -7,12 +7,17 @@ import sys
 import tomllib
 from importlib import metadata, resources
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import sap_warp
+import sap_warp.scene
+import sap_warp.solver
 
 ROOT = Path(__file__).parent.parent
+LAZY = (sap_warp, sap_warp.scene, sap_warp.solver)
+"""Packages that load their names on first use."""
 HEAVY_MODULES = {"newton", "warp", "numpy", "pxr", "viser", "rich", "pydantic", "yaml", "trimesh", "scipy"}
 
 
@@ -42,9 +47,9 @@ def first_python_block(markdown: str) -> str:
     return block[1]
 
 
-def names_for_type_checkers() -> dict[str, str]:
-    """Name -> submodule of the imports under `if TYPE_CHECKING:` in the package's __init__."""
-    tree = ast.parse(Path(sap_warp.__file__).read_text(encoding="utf-8"))
+def names_for_type_checkers(package: ModuleType) -> dict[str, str]:
+    """Name -> submodule of the imports under `if TYPE_CHECKING:` in a package's __init__."""
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
     return {alias.asname or alias.name: node.module or alias.name for node in imports for alias in node.names}
@@ -62,18 +67,19 @@ def test_public_names_are_unique():
     assert len(sap_warp.__all__) == len(set(sap_warp.__all__))
 
 
-def test_lists_of_public_names_agree():
+@pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
+def test_lists_of_public_names_agree(package):
     """The loading table, `__all__` and the imports for type checkers say the same."""
-    assert set(sap_warp.__all__) == set(sap_warp._SUBMODULE_OF)
-    assert names_for_type_checkers() == sap_warp._SUBMODULE_OF
+    assert set(package.__all__) == set(package._SUBMODULE_OF)
+    assert names_for_type_checkers(package) == package._SUBMODULE_OF
 
 
-@pytest.mark.parametrize("name", sap_warp.__all__)
-def test_public_name_resolves(name):
+@pytest.mark.parametrize("package, name", [(package, name) for package in LAZY for name in package.__all__])
+def test_public_name_resolves(package, name):
     """Every public name can be had, and is the object its submodule defines."""
-    value = getattr(sap_warp, name)
-    module = sys.modules[f"sap_warp.{sap_warp._SUBMODULE_OF[name]}"]
-    assert value is (module if name == sap_warp._SUBMODULE_OF[name] else getattr(module, name))
+    value, submodule = getattr(package, name), package._SUBMODULE_OF[name]
+    module = sys.modules[f"{package.__name__}.{submodule}"]
+    assert value is (module if name == submodule else getattr(module, name))
 
 
 def test_public_submodule_loads_on_attribute_access():

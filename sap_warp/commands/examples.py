@@ -46,7 +46,10 @@ EXAMPLES: dict[str, Sequence[Example]] = {
     ),
     "bench": (
         ("sap-warp bench --scene humanoid --num-worlds 256", "world-steps per second"),
-        ("sap-warp bench --scene box_stack --threads 2 --profile", "two threads, and the time of each stage"),
+        (
+            "sap-warp bench --scene box_stack --num-worlds 64 --threads 2 --profile",
+            "two threads, and the time of each stage",
+        ),
     ),
     "check": (
         ("sap-warp check my_scene.yaml", "is it valid, what is in it, what looks odd"),

@@ -131,8 +131,9 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
     iterations, trials = statistics.iterations, statistics.line_search_trials
     status = sim.status
     names = [f"{np.count_nonzero(status == s)} {s.name.lower()}" for s in SolveStatus if (status == s).any()]
-    height = sim.base_heights()
-    body = sim.model.body_label[0].rsplit("/", 1)[-1]
+    body = watched_body(sim)
+    height = sim.body_q.flat()[sim.body_q.offsets[:-1] + body, 2]
+    label = sim.model.body_label[body].rsplit("/", 1)[-1]
     dofs = np.diff(sim.joint_qd.offsets)
     simulated = steps * sim.dt
     ratio = simulated / elapsed
@@ -158,8 +159,23 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
         ("truncated contacts", _truncation(sim)),
         ("not converged", f"{statistics.not_converged} of {statistics.world_steps} world-steps"),
         ("worlds at the end", ", ".join(names)),
-        (f"final height of {body}", f"{height.mean():.4f} m mean, {height.min():.4f} to {height.max():.4f} m"),
+        (f"final height of {label}", f"{height.mean():.4f} m mean, {height.min():.4f} to {height.max():.4f} m"),
     ]
+
+
+def watched_body(sim: Simulation) -> int:
+    """Number, within each world, of the body whose height tells how a run ended: the first that floats, else the last.
+
+    So in a scene with an arm it is what the arm handles, or its end, and not a link that is fixed to the ground.
+    """
+    import newton
+
+    if not sim.body_q.is_uniform:
+        return 0
+    floats = (sim.model.joint_type.numpy() == newton.JointType.FREE) & (sim.model.joint_parent.numpy() < 0)
+    bodies = sim.model.joint_child.numpy()[floats]
+    count = int(sim.body_q.offsets[1])
+    return int(min(bodies[bodies < count], default=count - 1))
 
 
 def _truncation(sim: Simulation) -> str:

@@ -1,4 +1,4 @@
-"""Names of the two floating-point precisions, the Warp types that belong to them, and names of common arrays."""
+"""The Warp types that belong to the two floating-point precisions, and names of common arrays."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import warp as wp
-
-_ALIASES = {"fp32": "fp32", "f32": "fp32", "fp64": "fp64", "f64": "fp64"}
-
-
-def normalize_precision(value: Any, option: str) -> str:
-    """Return ``"fp32"`` or ``"fp64"``.
-
-    Raises:
-        ValueError: ``value`` is neither of them nor one of the aliases f32 and f64.
-    """
-    if not isinstance(value, str) or value not in _ALIASES:
-        raise ValueError(f"{option} is {value!r}; valid choices are {', '.join(sorted(_ALIASES))}.")
-    return _ALIASES[value]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..model import MAX_TIME_STEP, MIN_TIME_STEP
+from ..kernels.precision import MAX_TIME_STEP, MIN_TIME_STEP
 from .errors import Complaint
 
 MAX_MASS = 1e15

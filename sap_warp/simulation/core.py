@@ -13,7 +13,7 @@ import warp as wp
 from ..advice import advise
 from ..kernels.cache import with_kernels
 from ..kernels.capture import launches
-from ..kernels.types import normalize_precision
+from ..kernels.precision import normalize_precision
 from ..model import (
     SapControl,
     SapModel,

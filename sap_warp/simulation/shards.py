@@ -181,7 +181,8 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
         )
     worlds = int(model.world_count) if (model.body_world.numpy() >= 0).all() else 1
     if threads > worlds:
-        text = f"threads is {threads}, but there are only {worlds} worlds to share out."
+        found = "is only 1 world" if worlds == 1 else f"are only {worlds} worlds"
+        text = f"threads is {threads}, but there {found} to share out; ask for more worlds or fewer threads."
         raise ThreadsError(text + see("too-many-threads"))
     bounds = np.linspace(0, worlds, threads + 1).round().astype(int)
     return [(int(a), int(b)) for a, b in pairwise(bounds)]

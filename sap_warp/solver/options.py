@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..kernels.types import normalize_precision
+from ..kernels.precision import normalize_precision
 
 CONTACT_WEIGHT_MODES = ("body_inertia", "diag_delassus", "delassus")
 CONTACT_POINT_MODES = ("witness_point", "contact_midpoint")

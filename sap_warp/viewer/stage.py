@@ -17,6 +17,8 @@ _TYPES = newton.GeoType
 _ROUND = (_TYPES.SPHERE, _TYPES.CAPSULE, _TYPES.ELLIPSOID, _TYPES.CYLINDER, _TYPES.CONE)
 _SHADOW_WORLDS = 16
 """Worlds that cast shadows unless somebody switches them on or off."""
+_WORLDS_LOOKED_AT = 8
+"""Worlds whose boxes tell whether all stand in one place."""
 _COLLIDER = (230, 120, 30)
 
 
@@ -179,16 +181,19 @@ def world_offsets(sim: Any, worlds: Sequence[int], templates: Sequence[Template]
     if len(worlds) < 2:
         return found
     body_q = sim.body_q.flat().astype(np.float64)
-    spans = {}
-    for world in (worlds[0], worlds[1]):
+    boxes = []
+    for world in worlds[:_WORLDS_LOOKED_AT]:
         own = [part for template in templates if (part := template.only([world])) is not None]
         if not own:
             return found
-        spans[world] = bounds(own, body_q, found)
-    (low, high), (other, _) = spans[worlds[0]], spans[worlds[1]]
-    if np.abs(other - low)[:2].max() > 0.5 * max((high - low)[:2].max(), 1e-6):
+        boxes.append(bounds(own, body_q, found))
+    low, high = (np.array(corner) for corner in zip(*boxes, strict=True))
+    size = high - low
+    first, other = np.triu_indices(len(boxes), k=1)
+    common = np.minimum(high[first], high[other]) - np.maximum(low[first], low[other])
+    if not (common > 0.5 * np.minimum(size[first], size[other]))[:, :2].all(axis=1).any():
         return found  # the scene has put them side by side
-    step = 1.25 * max((high - low)[:2].max(), 0.6 * (high - low)[2], 1e-3)
+    step = 1.25 * max(size[:, :2].max(), 0.6 * size[:, 2].max(), 1e-3)
     side = math.ceil(math.sqrt(len(worlds)))
     for i, world in enumerate(worlds):
         found[world] = step * (i % side - 0.5 * (side - 1)), step * (i // side - 0.5 * (side - 1)), 0.0

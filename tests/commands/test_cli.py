@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import SolveStatus, cli
+from sap_warp import Simulation, SolveStatus, cli
 from sap_warp.commands import presets
 from sap_warp.commands.common import DEFAULT_SCENE
-from sap_warp.commands.run import verdict
+from sap_warp.commands.run import verdict, watched_body
 from sap_warp.compare import compare_presets
 from sap_warp.scene_files import find_scene_file, scene_description, shipped_scenes
 from sap_warp.scenes import build_scene, randomize_start
@@ -44,13 +44,22 @@ def differing_options():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["run", "--help"], ["--version"], ["run", "no-such-scene"], ["explain", "no-such-scene", "a", "b"]],
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["--version"],
+        ["run", "no-such-scene"],
+        ["explain", "no-such-scene", "a", "b"],
+        ["presets"],
+        ["robots"],
+        ["schema"],
+    ],
 )
-def test_help_and_mistakes_need_no_large_library(arguments):
-    """What answers without simulating loads neither Newton nor Warp nor rich."""
+def test_what_does_not_simulate_needs_no_large_library(arguments):
+    """It loads neither Newton nor Warp nor rich; the schema is made by pydantic, some numbers in it by NumPy."""
     code = f"import sys; from sap_warp.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert HEAVY_MODULES.isdisjoint(result.stderr.split())
+    assert (HEAVY_MODULES - ({"numpy"} if arguments == ["schema"] else set())).isdisjoint(result.stderr.split())
     if "--help" in arguments:
         assert "run" in result.stdout
 
@@ -83,6 +92,13 @@ def test_run_prints_a_summary(capsys):
     assert height == pytest.approx(0.3 - 0.5 * 9.81 * 0.1**2, abs=1e-3)  # still falling
 
 
+def test_a_run_tells_the_height_of_what_floats():
+    """Not that of a link which is fixed to the ground; where nothing floats, that of the end of the arm."""
+    handled, swinging = (Simulation.from_scene(name, num_worlds=2) for name in ("multi_joints", "double_pendulum"))
+    assert handled.model.body_label[watched_body(handled)] == "ball"  # the sixth of its world
+    assert watched_body(swinging) == 1
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -107,7 +123,7 @@ def test_run_prints_a_summary(capsys):
         (["bench", "--preset", "approx16"], "valid choices are approx32"),
         (["bench", "--line-search", "wolfe"], "valid choices are monotone_decay"),
         (["bench", "--device", "cuda:99"], "no device 'cuda:99'"),
-        (["bench", "--scene", "cube", "--threads", "4", "--device", "cpu"], "only 1 worlds"),
+        (["bench", "--scene", "cube", "--threads", "4", "--device", "cpu"], "only 1 world to share out"),
         (["bench", "--json", "no/such/folder/x.json"], "there is no folder"),
         (["run", "--no-such-option"], "--no-such-option"),
     ],

@@ -40,6 +40,8 @@ def test_every_sub_command_shows_examples_that_it_understands(name, capsys):
         arguments = cli._make_parser().parse_args(words[1:])
         scene = getattr(arguments, "scene", None)
         assert scene is None or "my_" in scene or find_scene_file(scene)
+        if name == "bench":  # a shipped scene has one world unless it is asked for more
+            assert arguments.threads <= (arguments.num_worlds or 1)
 
 
 def complete(line, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from sap_warp import Simulation
 from sap_warp.scene_files import UnknownSceneError, find_scene_file
-from tests.support.markdown import ROOT
+from tests.support.markdown import ROOT, headings
 
 PAGE = ROOT / "docs" / "faq.md"
 
@@ -15,9 +15,19 @@ def anchors():
     return re.findall(r"^###? .* \{ #([\w-]+) \}$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
+def sources():
+    """Text of every module by its file."""
+    return {file: file.read_text("utf-8") for file in (ROOT / "sap_warp").rglob("*.py")}
+
+
 def named_in_messages():
-    files = (ROOT / "sap_warp").rglob("*.py")
-    return {name for file in files for name in re.findall(r"\bsee\([\"']([\w-]+)[\"']\)", file.read_text("utf-8"))}
+    found = set()
+    for file, text in sources().items():
+        if re.search(r"^\s*from \.+faq import see$", text, flags=re.MULTILINE):
+            calls, named = re.findall(r"\bsee\(", text), re.findall(r"\bsee\([\"']([\w-]+)[\"']\)", text)
+            assert len(calls) == len(named) > 0, f"{file}: name the answer in the call, so that this test sees it"
+            found.update(named)
+    return found
 
 
 def notes():
@@ -36,9 +46,22 @@ def test_anchors_are_those_that_messages_name():
 
 def test_every_note_of_the_code_is_listed():
     """Names of notes are texts of the code; the list on the page about scene files is complete."""
-    source = "".join(path.read_text("utf-8") for path in (ROOT / "sap_warp").rglob("*.py"))
-    ids = set(re.findall(r"\bNote\(\s*\"([\w-]+)\"", source))
+    ids = set(re.findall(r"\bNote\(\s*\"([\w-]+)\"", "".join(sources().values())))
     assert ids and ids <= notes()
+
+
+def test_pages_that_the_code_names_exist():
+    """In messages, help texts and docstrings, with the heading if one is named."""
+    named = {
+        (page, anchor)
+        for file, text in sources().items()
+        if file.name != "faq.py"
+        for page, anchor in re.findall(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?", text)
+    }
+    assert named
+    for page, anchor in named:
+        assert (ROOT / "docs" / page).exists(), page
+        assert not anchor or anchor in headings(ROOT / "docs" / page), f"{page}#{anchor}"
 
 
 def test_messages_carry_the_reference():

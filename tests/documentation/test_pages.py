@@ -9,20 +9,9 @@ import pytest
 import yaml
 
 import sap_warp
-from tests.support.markdown import PAGES, ROOT
+from tests.support.markdown import PAGES, ROOT, headings
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-
-
-def headings(page):
-    """Anchors of a page as MkDocs makes them, and those that a heading gives itself."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    found = set()
-    for title in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
-        own = re.search(r"\{ #([\w-]+) \}", title)
-        plain = re.sub(r"[`*\\]|\{.*\}", "", title).strip().lower()
-        found.add(own[1] if own else re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain)))
-    return found | {f"sap_warp.{name}" for name in re.findall(r"^::: sap_warp\.(\S+)", text, flags=re.MULTILINE)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -69,7 +58,10 @@ def test_nothing_is_fetched_by_a_reader():
     """The site uses what it brings along: no fonts and scripts of other hosts."""
     settings = yaml.safe_load(NAVIGATION)
     assert settings["theme"]["font"] is False
-    assert not {"extra_javascript", "extra_css"} & set(settings)
+    assert "extra_javascript" not in settings
+    for style in settings["extra_css"]:
+        text = (ROOT / "docs" / style).read_text(encoding="utf-8")
+        assert "url(" not in text and "@import" not in text
 
 
 def test_words_are_spelt_right():

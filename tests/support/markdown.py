@@ -1,4 +1,4 @@
-"""Fenced blocks of the README and of the pages in docs."""
+"""Fenced blocks and headings of the README and of the pages in docs."""
 
 import re
 from dataclasses import dataclass
@@ -40,3 +40,14 @@ def blocks(page, *kinds):
         line = text.count("\n", 0, match.start()) + 1
         found.append(Block(page, line, match["kind"], title[1] if title else "", inner))
     return [block for block in found if not kinds or block.kind in kinds]
+
+
+def headings(page):
+    """Anchors of a page as MkDocs makes them, and those that a heading gives itself."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = set()
+    for title in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE):
+        own = re.search(r"\{ #([\w-]+) \}", title)
+        plain = re.sub(r"[`*\\]|\{.*\}", "", title).strip().lower()
+        found.add(own[1] if own else re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain)))
+    return found | {f"sap_warp.{name}" for name in re.findall(r"^::: sap_warp\.(\S+)", text, flags=re.MULTILINE)}

@@ -16,6 +16,7 @@ from sap_warp.viewer.joint_marks import limit_marks
 from sap_warp.viewer.joints import articulations, driven_dofs
 from sap_warp.viewer.meshes import bounds, coarsen, make_templates
 from sap_warp.viewer.overlays import inertia_boxes
+from sap_warp.viewer.stage import world_offsets
 from sap_warp.visuals import find_visuals, rotate
 from tests.support.pages import arm_and_box
 
@@ -180,6 +181,24 @@ def test_worlds_that_lie_in_one_place_are_shown_side_by_side(fresh):
         assert (viewer.stage.offsets[-1] == 0.0).all()
         viewer.stage.choose([1])
         assert (viewer.stage.offsets[1] == 0.0).all() and viewer.stage.offsets[0][2] < -1e5
+
+
+def test_worlds_that_begin_differently_in_one_place_are_shown_side_by_side(fresh):
+    """As with random starts: the box of one world lies elsewhere, so that the worlds reach over other areas."""
+    fresh.joint_q[1, "box_free.x"] = -0.8
+    templates = make_templates(find_visuals(fresh, range(3)))
+    offsets = world_offsets(fresh, range(3), templates)
+    low, high = bounds(
+        [part for template in templates if (part := template.only([1]))], fresh.body_q.flat(), 0 * offsets
+    )
+    assert np.linalg.norm(offsets[0] - offsets[1]) > (high - low)[0] > 1.4
+
+
+def test_worlds_that_a_scene_has_put_side_by_side_stay_there():
+    scene = arm_and_box() | {"replicate": {"num_worlds": 3, "spacing": [2.0, 2.0, 0.0]}}
+    with Simulation.from_scene(scene, notes=False) as made:
+        offsets = world_offsets(made, range(3), make_templates(find_visuals(made, range(3))))
+        assert not offsets.any()
 
 
 def test_bodies_that_look_alike_are_instances_of_one_mesh(fresh):

@@ -18,6 +18,17 @@ HIGHEST = np.array([0.5, np.pi + 0.3, 0.1, 0.1], np.float32)
 NEARLY_UPRIGHT = float(np.cos(0.2))
 """Cosine of the largest angle that counts as standing."""
 
+RAIL_SHAPE: dict[str, Any] = {
+    "type": "box",
+    "hx": RAIL + 0.15,
+    "hy": 0.03,
+    "hz": 0.02,
+    "transform": {"p": [0.0, 0.0, 1.5]},
+    "has_shape_collision": False,
+    "color": [0.45, 0.47, 0.5],
+}
+"""To be seen in pictures, as long as the cart reaches."""
+
 SCENE: dict[str, Any] = {
     "schema_version": 1,
     "name": "cartpole_swing_up",
@@ -50,6 +61,7 @@ SCENE: dict[str, Any] = {
         },
     ],
     "articulations": [{"id": "cartpole", "joints": ["rail", "hinge"]}],
+    "post_build": [{"op": "add_shape", "body": "world", "shape": RAIL_SHAPE}],
 }
 
 
