@@ -29,13 +29,16 @@ from .mjcf import (
     check_joints,
     count_actuators,
     drop_numerics,
+    fit_shapes,
     list_unsupported,
     read_mjcf,
     restore_names,
     split_joints,
     take_first_numbers,
+    tendon_labels,
     translate_actuators,
     translate_equalities,
+    translate_welds,
     with_plain_names,
 )
 from .nodes import walk
@@ -272,14 +275,16 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
     check_joints(document)
     apply_switches(document)
     drop_numerics(document)
+    fit_shapes(document)
     for body, joint in document.mocap.items():
         body.append(joint)
     take_first_numbers(document)
     split_joints(document)
     translate_actuators(document)
     translate_equalities(document)
-    first = {"body": builder.body_count, "shape": builder.shape_count, "actuator": count_actuators(builder)}
-    first_joint = builder.joint_count
+    translate_welds(document)
+    first = {"body": builder.body_count, "shape": builder.shape_count, "joint": builder.joint_count}
+    first["actuator"], first["tendon"] = count_actuators(builder), len(tendon_labels(builder))
     watch_mjcf_friction(builder)
     plain, originals = with_plain_names(document.root)
     builder.add_mjcf(
@@ -295,11 +300,11 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
         ctrl_direct=asset.ctrl_direct,
         path_resolver=lambda folder, name: str(check_mesh(Path(name), fence)),  # the document has full paths
     )
-    for kind, start in {"body": first["body"], "shape": first["shape"], "joint": first_joint}.items():
-        labels = getattr(builder, f"{kind}_label")
-        restore_names(labels, range(start, len(labels)), originals)
+    labels = {kind: getattr(builder, f"{kind}_label") for kind in ("body", "shape", "joint")}
+    for kind, names in (labels | {"tendon": tendon_labels(builder)}).items():
+        restore_names(names, range(first[kind], len(names)), originals)
     apply_mjcf(build, i, asset, document, first)
-    fill_mjcf_joints(build, range(first_joint, builder.joint_count))
+    fill_mjcf_joints(build, range(first["joint"], builder.joint_count))
 
 
 _IMPORTERS: dict[type, Any] = {UsdAsset: _import_usd, UrdfAsset: _import_urdf, MjcfAsset: _import_mjcf}

@@ -78,7 +78,9 @@ def write_numbers(values) -> str:
     return " ".join(repr(float(value)) for value in values)
 
 
-def random_key(model: mujoco.MjModel, rng: np.random.Generator, reach: float = 0.3, speed: float = 0.5) -> str:
+def random_key(
+    model: mujoco.MjModel, rng: np.random.Generator, reach: float = 0.3, speed: float = 0.5, name: str = KEY
+) -> str:
     """A keyframe near the first one, or near the pose of the file, within the ranges of joints and inputs."""
     data = mujoco.MjData(model)
     if model.nkey:
@@ -90,8 +92,8 @@ def random_key(model: mujoco.MjModel, rng: np.random.Generator, reach: float = 0
     part = rng.uniform(0.3, 0.7, len(low))
     ctrl = np.where(model.actuator_ctrllimited, low + part * (high - low), ctrl)
     given = {"qpos": data.qpos, "qvel": qvel, "ctrl": ctrl, "act": rng.uniform(0.0, 0.5, model.na)}
-    numbers = " ".join(f'{name}="{write_numbers(values)}"' for name, values in given.items() if len(values))
-    return f'<keyframe><key name="{KEY}" {numbers}/></keyframe>'
+    numbers = " ".join(f'{what}="{write_numbers(values)}"' for what, values in given.items() if len(values))
+    return f'<keyframe><key name="{name}" {numbers}/></keyframe>'
 
 
 def structure(model: mujoco.MjModel, loaded) -> list[str]:

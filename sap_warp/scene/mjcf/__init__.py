@@ -9,11 +9,13 @@ builder: contact rules in `pairs`, actuators in `actuators` and `drives`, tendon
 from .actuators import translate_actuators
 from .content import apply_mjcf, check_joints, count_actuators
 from .features import drop_numerics, list_unsupported
+from .fitted import fit_shapes
 from .joints import split_joints, take_first_numbers
+from .loops import translate_welds
 from .names import restore_names, with_plain_names
 from .reader import MjcfDocument, read_mjcf
 from .switches import apply_switches
-from .tendons import translate_equalities
+from .tendons import tendon_labels, translate_equalities
 
 __all__ = [
     "MjcfDocument",
@@ -22,12 +24,15 @@ __all__ = [
     "check_joints",
     "count_actuators",
     "drop_numerics",
+    "fit_shapes",
     "list_unsupported",
     "read_mjcf",
     "restore_names",
     "split_joints",
     "take_first_numbers",
+    "tendon_labels",
     "translate_actuators",
     "translate_equalities",
+    "translate_welds",
     "with_plain_names",
 ]

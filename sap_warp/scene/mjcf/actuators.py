@@ -47,6 +47,7 @@ _KEPT = (
 def translate_actuators(document: MjcfDocument) -> None:
     """Make <general> of cylinders, muscles, filtered positions, and of all but one drive on a joint."""
     nodes = document.elements("actuator")
+    _name_joints(document, nodes)
     _switch_off(document, nodes)
     _give_to_joints(document, nodes)
     translate_ball_actuators(document)
@@ -90,14 +91,25 @@ def _switch_off(document: MjcfDocument, nodes: list[Node]) -> None:
             node.tag = "general"
 
 
+def _joints(document: MjcfDocument) -> dict[str | None, Node]:
+    """By name."""
+    found = (joint for body in bodies_of(document.root) for joint in body_joints(body))
+    return {joint.get("name"): joint for joint in found if joint.get("name")}
+
+
+def _name_joints(document: MjcfDocument, nodes: list[Node]) -> None:
+    """A hinge or slide is pushed the same way whoever's axes are meant."""
+    joints = _joints(document)
+    for node in nodes:
+        joint = joints.get(node.get("jointinparent"))
+        if joint is not None and joint_kind(joint) in ("hinge", "slide"):
+            node.set("joint", node.get("jointinparent", ""))
+            node.drop("jointinparent")
+
+
 def _give_to_joints(document: MjcfDocument, nodes: list[Node]) -> None:
     """Armature and damping of an actuator, reflected by its gear, become the joint's."""
-    joints = {
-        joint.get("name"): joint
-        for body in bodies_of(document.root)
-        for joint in body_joints(body)
-        if joint.get("name")
-    }
+    joints = _joints(document)
     for node in nodes:
         joint = joints.get(node.get("joint"))
         if joint is None:

@@ -20,6 +20,7 @@ from .coordinates import bodies_of, body_joints, joint_kind
 from .drives import set_drives
 from .inertia import effective_inertia
 from .keyframes import add_keyframes
+from .loops import place_loops
 from .masses import set_masses
 from .pairs import add_pairs, filter_as_mujoco
 from .reader import MjcfDocument
@@ -125,6 +126,7 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
     for body, node in done.bodies.items():
         if node in document.mocap:
             build.builder.body_flags[body] = int(newton.BodyFlags.KINEMATIC)
+    place_loops(done)
     set_masses(done)
     _set_free_joints(done)
     _set_gravity(done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 from ..errors import Complaint
@@ -36,6 +37,7 @@ _PADDED |= {"gear", "gainprm", "biasprm", "dynprm", "fluidcoef"}
 """Attributes of which an element may give the first numbers; the others are the class's."""
 _AS_GENERAL = {
     "position": {"kp": 1.0, "kv": 0.0},
+    "intvelocity": {"kp": 1.0, "kv": 0.0},
     "velocity": {"kp ": 0.0, "kv": 1.0},  # it has no position gain
     "motor": {"kp ": 0.0, "kv ": 0.0},
 }
@@ -99,22 +101,36 @@ def _read_actuator(node: Node, values: Values, inherited: Values) -> None:
     for kind, shared in _SHARED_BY.items():
         values.setdefault(kind, {}).update({key: given[key] for key in node.attrib if key in shared})
     general = values["general"]
-    if node.tag == "general" and "gainprm" in general:
-        given_gain = general["gainprm"][0].split()[0]
+    if node.tag == "general" and {"gainprm", "biasprm"} & general.keys():
+        given_gain = general.get("gainprm", ("1", node))[0].split()[0]
         bias = [*map(float, general.get("biasprm", ("0", node))[0].split()), 0.0, 0.0, 0.0]
         damping, other = ("dampratio", "kv") if bias[2] > 0.0 else ("kv", "dampratio")
-        values["position"] |= {"kp": (given_gain, node), damping: (repr(abs(bias[2])), node)}
-        values["position"].pop(other, None)
+        for kind in ("position", "intvelocity"):
+            values[kind] |= {"kp": (given_gain, node), damping: (repr(abs(bias[2])), node)}
+            values[kind].pop(other, None)
         values["velocity"] |= {"kv": (given_gain, node)}
+        values["cylinder"] |= {"area": (given_gain, node), "bias": (" ".join(map(repr, bias[:3])), node)}
     elif node.tag in _AS_GENERAL:
         kp, kv = (float(given[key][0]) if key in given else start for key, start in _AS_GENERAL[node.tag].items())
-        gain = {"position": kp, "velocity": kv}.get(node.tag, 1.0)
+        gain = {"position": kp, "intvelocity": kp, "velocity": kv}.get(node.tag, 1.0)
         ratio = float(given["dampratio"][0]) if "dampratio" in given else 0.0
         plain = {"gainprm": repr(gain), "biasprm": f"0 {-kp!r} {ratio or -kv!r}", "gaintype": "fixed"}
         plain["biastype"] = "none" if node.tag == "motor" else "affine"
         timeconst = float(given["timeconst"][0]) if "timeconst" in given else 0.0
         plain |= {"dyntype": "filterexact", "dynprm": repr(timeconst)} if timeconst > 0.0 else {"dyntype": "none"}
+        plain |= {"dyntype": "integrator"} if node.tag == "intvelocity" else {}
         general |= {key: (value, node) for key, value in plain.items()}
+    elif node.tag == "cylinder":
+        general |= {key: (value, node) for key, value in _cylinder_as_general(given).items()}
+
+
+def _cylinder_as_general(given: dict[str, tuple[str, Node]]) -> dict[str, str]:
+    area = given["area"][0] if "area" in given else "1"
+    if "diameter" in given:
+        area = repr(0.25 * math.pi * float(given["diameter"][0]) ** 2)
+    plain = {"gainprm": area, "biasprm": given["bias"][0] if "bias" in given else "0 0 0", "gaintype": "fixed"}
+    plain |= {"dyntype": "filter", "dynprm": given["timeconst"][0] if "timeconst" in given else "1"}
+    return plain | {"biastype": "affine"}
 
 
 def _find(node: Node, classes: dict[str, Values], ambient: str = MAIN) -> Values:

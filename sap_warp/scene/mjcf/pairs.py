@@ -48,10 +48,12 @@ def _masks(builder: newton.ModelBuilder, name: str, shapes: list[int]) -> np.nda
 
 
 def _of_joints(done: Import, body: np.ndarray) -> np.ndarray:
-    """Which pairs of shapes, by their bodies, Newton has filtered because a joint connects the bodies."""
-    parent = {b: done.build.builder.joint_parent[done.joint_of[b]] for b in done.bodies} | {WORLD: None}
-    above = np.array([parent[b] if parent[b] is not None else -2 for b in body.tolist()])
-    joined = above[:, None] == body[None, :]
+    """Which pairs of shapes Newton has filtered because a joint connects their bodies, one that closes a loop too."""
+    builder = done.build.builder
+    joined = np.zeros((len(body), len(body)), bool)
+    for parent, child in zip(builder.joint_parent, builder.joint_child, strict=True):
+        if child in done.bodies or parent in done.bodies:
+            joined |= (body[:, None] == parent) & (body[None, :] == child)
     return joined | joined.T
 
 

@@ -68,7 +68,8 @@ def about(axis: np.ndarray, angle: float) -> np.ndarray:
     return np.concatenate([[np.cos(angle / 2.0)], np.sin(angle / 2.0) * axis / length])
 
 
-def _from_axes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def from_axes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Quaternion of a frame with this x axis, and y as near to the given one as it can be."""
     x = x / np.linalg.norm(x)
     y = y - x * (x @ y)
     y = y / np.linalg.norm(y)
@@ -107,7 +108,7 @@ def read_rotation(node: Node, angles: Angles) -> np.ndarray:
         return about(values[:3], values[3] * angles.unit)
     if node.get("xyaxes") is not None:
         values = node.numbers("xyaxes", 6)
-        return _from_axes(values[:3], values[3:])
+        return from_axes(values[:3], values[3:])
     if node.get("zaxis") is not None:
         return from_z_axis(node.numbers("zaxis", 3))
     if node.get("euler") is not None:

@@ -29,6 +29,8 @@ _LIMITS = {
     "actlimited": "actrange",
     "actuatorfrclimited": "actuatorfrcrange",
 }
+_ALWAYS_LIMITED = ("damper", "adhesion")
+"""Actuators whose control range acts whatever the switches say."""
 _MAX_DEPTH = 32
 """Most files that include or attach one another."""
 
@@ -242,6 +244,8 @@ def _decide_limits(root: Node, automatic: bool) -> None:
                 node.drop(switch)
                 continue
             bounds = node.numbers(name, 2)
+            if name == "ctrlrange" and node.tag in _ALWAYS_LIMITED:
+                continue
             if not node.is_true(switch, auto=automatic and bool(bounds[0] < bounds[1])):
                 node.drop(name, switch)
             elif node.get(switch) == "auto":

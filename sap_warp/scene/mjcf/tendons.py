@@ -21,9 +21,9 @@ _vec5 = wp.types.vector(length=5, dtype=wp.float32)
 
 
 def translate_equalities(document: MjcfDocument) -> None:
-    """Couple tendons of one joint each in place of joints that share their body with others.
+    """Couple tendons of one joint each in place of joints that share their body with others, or that are alone.
 
-    Newton makes one joint of all those of a body, and its couplings are between whole joints.
+    Newton makes one joint of all those of a body, and its couplings are between two whole joints.
     """
     shared = {
         joint.get("name")
@@ -34,7 +34,7 @@ def translate_equalities(document: MjcfDocument) -> None:
     chosen = [
         node
         for node in document.elements("equality", "joint")
-        if shared & {node.get(name) for name in ("joint1", "joint2")}
+        if node.get("joint2") is None or shared & {node.get(name) for name in ("joint1", "joint2")}
     ]
     if not chosen:
         return
@@ -50,6 +50,13 @@ def translate_equalities(document: MjcfDocument) -> None:
                 node.set(f"tendon{end}", tendon.get("name", ""))
         node.tag = "tendon"
         node.drop("joint1", "joint2")
+
+
+def tendon_labels(builder: newton.ModelBuilder) -> list[Any]:
+    """Names of all tendons of a builder, to be changed in place."""
+    attribute = builder.custom_attributes.get("mujoco:tendon_label")
+    values = attribute.values if attribute is not None else None
+    return values if isinstance(values, list) else []
 
 
 def keep_tendons(done: Import) -> None:

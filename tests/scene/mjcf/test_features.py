@@ -113,7 +113,6 @@ REPORTED = {
         {"end": '<actuator><motor joint="j" damping="1 2"/></actuator>'},
         "give it to the joint",
     ),
-    "fitaabb": ({"top": '<compiler fitaabb="true"/>'}, "fitaabb"),
     "uneven range of a joint": (
         {"joint": 'actuatorfrcrange="-1 2"', "end": '<actuator><position joint="j"/></actuator>'},
         "actuatorfrcrange -1 to 2",
