@@ -10,6 +10,7 @@ from pathlib import Path
 from .faq import see
 
 SCENE_SUFFIXES = (".yaml", ".yml", ".json")
+ROBOT_SUFFIXES = (".urdf", ".mjcf", ".xml", ".usd", ".usda", ".usdc", ".usdz")
 SHORT_NAMES = {"cube": "free_cube", "stack": "box_stack", "pendulum": "double_pendulum"}
 """Other names of shipped scenes."""
 _HERE = Path(__file__).resolve().parent
@@ -58,14 +59,16 @@ def find_scene_file(name: str | os.PathLike[str]) -> Path:
         other = None if kind is None else f"{name!r} is {kind}; a scene is a YAML or JSON file."
     except (RuntimeError, ValueError, OSError) as error:  # ~name of nobody, a zero byte, too long a name
         raise UnknownSceneError(f"there is no scene file {name!r}: {error}") from None
-    if path.suffix.lower() in SCENE_SUFFIXES or path.is_file():
+    ending = path.suffix.lower()
+    if ending in (*SCENE_SUFFIXES, *ROBOT_SUFFIXES) or path.is_file():
         if path.is_file():
             return path
         if other is not None:
             raise UnknownSceneError(other)
         shipped = shipped_scenes().get(path.stem)
         hint = f" There is a shipped scene of that name: {shipped.stem!r}." if shipped else ""
-        raise UnknownSceneError(f"there is no scene file {name!r}.{hint}{see('unknown-scene')}")
+        what = "robot" if ending in ROBOT_SUFFIXES else "scene"
+        raise UnknownSceneError(f"there is no {what} file {name!r}.{hint}{see('unknown-scene')}")
     scenes = shipped_scenes()
     if SHORT_NAMES.get(name, name) in scenes:
         return scenes[SHORT_NAMES.get(name, name)]
@@ -73,7 +76,7 @@ def find_scene_file(name: str | os.PathLike[str]) -> Path:
         raise UnknownSceneError(other)
     near = difflib.get_close_matches(name.lower(), [*scenes, *SHORT_NAMES], n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    known = f"Give a YAML or JSON file, or one of: {', '.join(scenes)}."
+    known = f"Give a scene (YAML, JSON), a robot (URDF, MJCF, USD), or one of: {', '.join(scenes)}."
     raise UnknownSceneError(f"unknown scene {name!r}.{hint} {known}{see('unknown-scene')}")
 
 

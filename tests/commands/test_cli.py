@@ -117,6 +117,7 @@ def test_a_run_tells_the_height_of_what_floats():
         (["compare-presets", "cube", "--json", "no/such/folder/x.json"], "there is no folder"),
         (["bench", "--scene", "humanoyd"], "Did you mean 'humanoid'"),
         (["bench", "--scene", "none.yaml"], "no scene file 'none.yaml'"),
+        (["run", "none.urdf"], "no robot file 'none.urdf'"),
         (["bench", "--frames", "0"], "whole number of at least 1"),
         (["bench", "--frames", "5", "--duration", "1"], "give one of them"),
         (["bench", "--dt", "0"], "positive number of seconds"),
