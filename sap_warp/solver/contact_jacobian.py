@@ -32,6 +32,7 @@ from .contact_input import (
     ground_shapes,
     shape_owners,
 )
+from .contact_lanes import make_list_by_lanes, sort_by_lanes
 from .contact_lists import make_list_rows
 from .contact_rows import make_contact_rows
 from .contact_stage import make_contact_stage
@@ -58,7 +59,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
     assign_contacts, place_contacts, refine_contact = rows.assign_contacts, rows.place_contacts, rows.refine_contact
     prepare_dof = make_joint_terms(pose, dynamics, weight, types)
     prepare_distance = make_distance_rows(pose, contact_pose, dynamics, weight, types)
-    list_rows = make_list_rows(types)
+    list_rows = make_list_by_lanes(types) if by_value else make_list_rows(types)
     keep_deepest = make_keep_deepest(pose, contact_pose, dynamics)
     flat_stage, flat_contacts, flat_dofs = make_flat(Stage), make_flat(ContactInput), make_flat(DofInput)
     flat_layout, flat_rows = make_flat(Layout), make_flat(make_contact_data(types))
@@ -80,6 +81,13 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
                 j -= 1
             slot[j + 1] = value
             i += 1
+
+    @wp.func
+    def sort_world(stage_in: stage_type, world: int, first: int, last: int):
+        """The same by all lanes."""
+        s = read_stage(stage_in)
+        flat_stage(s)
+        sort_by_lanes(s.slot, first, last, s.rows.source, world * s.rows.capacity)
 
     @wp.func
     def prepare_dofs(stage_in: stage_type, dofs_in: wp.array[DofInput], world: int, dt: wp.float64):
@@ -194,9 +202,11 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         if wp.static(by_value):  # on CUDA
             if found > kept:
                 choose_contacts(stage, contacts, world, first_slot, first_slot + kept)
+            sort_world(stage, world, first_slot, first_slot + kept)
         if lane() == 0:
-            if s.ordered == 0 or found > kept:
-                sort_slots(s.slot, first_slot, first_slot + kept)
+            if wp.static(not by_value):
+                if s.ordered == 0 or found > kept:
+                    sort_slots(s.slot, first_slot, first_slot + kept)
             s.rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
             s.contact_count[world] = kept
             s.truncated[world] = found - kept
@@ -213,6 +223,7 @@ def make_contact_kernel(pose: Types, contact_pose: Types, dynamics: Types, weigh
         barrier()
         if lane() == 0:
             s.found[world] = 0  # ready for the next step's binning
+        if wp.static(by_value) or lane() == 0:
             list_world(stage, world)
 
     return contact_data

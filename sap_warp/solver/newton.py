@@ -26,7 +26,7 @@ from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import TYPES, Types
-from ..kernels.warps import assume_fits_a_warp
+from ..kernels.warps import assume_fits_a_warp, count_lanes, fits_a_warp, lanes_before
 from .constraint_terms import make_constraint_terms
 from .free_motion import motion_types
 from .integrate import integration_mode
@@ -52,12 +52,20 @@ LONG_STEP = 0.5
 
 @functools.cache
 def make_solve_kernel(
-    dynamics: Types, types: Types, linear: Types, pose: Types, cost: Types, by_value: bool, fits_a_warp: bool = False
+    dynamics: Types,
+    types: Types,
+    linear: Types,
+    pose: Types,
+    cost: Types,
+    by_value: bool,
+    all_fit: bool = False,
+    line_search: int | None = None,
 ):
     """The kernel of the stage; functions are called by all lanes of a block.
 
     Precisions are those of `make_problem` and `make_line_search`, ``by_value`` that of `struct_parameter`. With
-    ``fits_a_warp`` the kernel is for small worlds only, as `warps.fits_a_warp` means it, and spills less for that.
+    ``all_fit`` the kernel is for small worlds only, as `warps.fits_a_warp` means it, with ``line_search`` for one of
+    `LINE_SEARCHES`, by its number: on CUDA each leaves a third of the code and of the spilled registers out.
     """
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
@@ -69,9 +77,8 @@ def make_solve_kernel(
     row_count, rows_cost, aim_rows, advance_rows = rows.row_count, rows.rows_cost, rows.aim_rows, rows.advance_rows
     dof_terms = make_dof_terms(types)
     evaluate_parabola, evaluate_bounded = dof_terms.evaluate_parabola, dof_terms.evaluate_bounded
-    line_search = make_line_search(dynamics, types, linear, pose, cost)
-    Line, scratch, search = line_search.Line, line_search.scratch, line_search.search
-    line_value = line_search.line_value
+    along = make_line_search(dynamics, types, linear, pose, cost)
+    Line, scratch, search, line_value = along.Line, along.scratch, along.search, along.line_value
     energy, costs, to_cost = cost.scalar, cost.vec3, make_spatial(cost).to_vec3
     sum_costs = make_block_sum(costs)
     has_excess_energy = make_stability(dynamics, types, linear, pose)
@@ -304,8 +311,26 @@ def make_solve_kernel(
         return p.row == p.row_end and s.term_count == 0 and row_count(p) == 0
 
     @wp.func
+    def list_terms_in_warp(p: wp.ref[Problem], s: wp.ref[Data]):
+        """`list_terms` where each dof has a lane."""
+        e = p.first + lane()
+        kind = int(0)
+        if e < p.last:
+            kind = s.kind[e]
+        is_bounded = kind != 0 and kind != PARABOLA
+        s.term_count = count_lanes(kind != 0)
+        s.bounded_count = count_lanes(is_bounded)
+        place = p.first + lanes_before(is_bounded)
+        if is_bounded:
+            s.bounded[place] = e
+        barrier()
+
+    @wp.func
     def list_terms(p: wp.ref[Problem], s: wp.ref[Data]):
         """Pack the dofs that have terms with bounds, and count those that have any."""
+        if fits_a_warp(p.last - p.first):
+            list_terms_in_warp(p, s)
+            return
         barrier()
         s.term_count = 0
         s.bounded_count = 0
@@ -425,8 +450,10 @@ def make_solve_kernel(
         p = read_problem(problem)
         s = read_data(data)
         choose_world(p, s, world, dt)
-        if wp.static(fits_a_warp):
+        if wp.static(all_fit):
             assume_fits_a_warp(p.last - p.first)
+        if wp.static(line_search is not None):
+            p.options.line_search = wp.static(line_search)
         flat_problem(p)
         flat_data(s)
         r = Outcome()
@@ -544,7 +571,8 @@ class SapContactSolve:
         """Problem and data, for kernels."""
         on_cuda = not model.device.is_cpu
         all_fit = on_cuda and layout.has_chains == 0
-        self.kernel = make_solve_kernel(*self.precisions, cost_types(options), on_cuda, all_fit)
+        search = self.problem.options.line_search if on_cuda else None
+        self.kernel = make_solve_kernel(*self.precisions, cost_types(options), on_cuda, all_fit, search)
 
     def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""
