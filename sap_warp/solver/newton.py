@@ -69,7 +69,7 @@ def make_solve_kernel(
     """
     structs = make_problem(dynamics, types, linear, pose)
     Problem, Data, Terms = structs.Problem, structs.Data, structs.Terms
-    F = make_objective(dynamics, types, linear, pose)
+    F = make_objective(dynamics, types, linear, pose, by_value)
     start_at_v0, gradient, hessian, newton_direction = F.start_at_v0, F.gradient, F.hessian, F.newton_direction
     aim_contacts, advance_contacts = F.aim_contacts, F.advance_contacts
     any_overshoots, hold_contacts = F.any_overshoots, F.hold_contacts

@@ -46,8 +46,12 @@ def make_project_row(dynamics: Types, types: Types, linear: Types, pose: Types):
 
 
 @functools.cache
-def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
-    """Parts of the Newton iteration; each is called by all lanes of a block. Precisions are those of `make_problem`."""
+def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types, by_value: bool):
+    """Parts of the Newton iteration; each is called by all lanes of a block. Precisions are those of `make_problem`.
+
+    ``by_value`` is that of `struct_parameter`: a call would need such structs in memory.
+    """
+    called_twice = wp.func(inline=True) if by_value else wp.func
     scalar, vec3 = types.scalar, types.vec3
     lscalar = linear.scalar
     structs = make_problem(dynamics, types, linear, pose)
@@ -128,7 +132,7 @@ def make_objective(dynamics: Types, types: Types, linear: Types, pose: Types):
             value -= s.Vv[a] + wp.cross(s.Vw[a], p.contacts.r_a[row])
         return value
 
-    @wp.func
+    @called_twice
     def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
         """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
 
