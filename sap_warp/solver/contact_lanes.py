@@ -5,6 +5,7 @@ another has found. The lists are the same as those of `contact_lists`: the rows 
 """
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import warp as wp
@@ -42,10 +43,9 @@ def sort_by_lanes(slot: Ints, first: int, last: int, room: Ints, base: int):
 
 
 @functools.cache
-def make_list_by_lanes(types: Types) -> Any:
-    """``list_by_lanes(layout, out, world)``: as `contact_lists.make_list_rows`, by all lanes; a barrier before it."""
+def make_list_bodies(types: Types) -> SimpleNamespace:
+    """Device functions for the tables by body."""
     Contacts = make_contact_data(types)
-    order_trees = make_order_trees(types)
 
     @wp.func
     def list_body(out: wp.ref[Contacts], world: int, b: int):
@@ -101,6 +101,14 @@ def make_list_by_lanes(types: Types) -> Any:
                         break
                     above = layout.body_parent[above]
             b += wp.block_dim()
+
+    return SimpleNamespace(list_body=list_body, any_couples=any_couples, mark_active=mark_active)
+
+
+@functools.cache
+def make_widen_by_lanes(types: Types) -> Any:
+    """``widen_rows(layout, out, world, by_contacts)``: the pattern of the Hessian."""
+    Contacts, order_trees = make_contact_data(types), make_order_trees(types)
 
     @wp.func
     def reach_left(layout: wp.ref[Layout], out: wp.ref[Contacts], from_body: int, to_body: int):
@@ -178,6 +186,15 @@ def make_list_by_lanes(types: Types) -> Any:
         if lane() == 0:
             out.coupled[world] = wp.where(by_contacts, 1, coupled)
             out.narrow[world] = wp.where(by_contacts, 0, 1)
+
+    return widen_rows
+
+
+@functools.cache
+def make_list_by_lanes(types: Types) -> Any:
+    """``list_by_lanes(layout, out, world)``: as `contact_lists.make_list_rows`, by all lanes; a barrier before it."""
+    Contacts, widen_rows, bodies = make_contact_data(types), make_widen_by_lanes(types), make_list_bodies(types)
+    list_body, any_couples, mark_active = bodies.list_body, bodies.any_couples, bodies.mark_active
 
     @wp.func
     def list_by_lanes(layout: wp.ref[Layout], out: wp.ref[Contacts], world: int):
