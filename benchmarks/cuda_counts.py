@@ -91,7 +91,7 @@ class Machine:
     """What ptxas makes of the kernels that were loaded."""
 
     def __init__(self, driver: Driver, arch: int, limits: Sequence[int]):
-        """Keep what ``driver`` loads; ``limits`` of registers are tried for Newton's method."""
+        """Keep what ``driver`` loads; ``limits`` of registers are tried for each kernel."""
         self.arch, self.limits = arch, limits
         self._loaded: dict[str, tuple[str, str]] = {}
         self._files: dict[tuple[str, int | None], bytes] = {}
@@ -106,8 +106,8 @@ class Machine:
         rows = {name: self._row(name, None, found, shares) for name, found in passes.items()}
         print_counts(f"sm_{self.arch}, per world and step", rows)
         for limit in self.limits:
-            row = self._row("newton_solve", limit, passes["newton_solve"], shares)
-            print_counts(f"with {limit} registers", {"newton_solve": row})
+            rows = {name: self._row(name, limit, found, shares) for name, found in passes.items()}
+            print_counts(f"with at most {limit} registers", rows)
 
     def _row(self, kernel: str, limit: int | None, passes: Mapping[int, int], shares: int) -> dict[str, float]:
         name, text = self._loaded[kernel]

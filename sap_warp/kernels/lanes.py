@@ -126,6 +126,12 @@ _ADD_THREE = """
 """
 
 
+@wp.func_native("return WP_TILE_BLOCK_DIM;")
+def _lane_count() -> int:
+    """As ``wp.block_dim()``, which NVRTC does not know: it would keep all ways to add."""
+    ...
+
+
 @wp.func_native(f"{_SHUFFLES}    return 32;\n#else\n    return 1;\n#endif\n")
 def _summed_by_shuffles() -> int: ...
 
@@ -162,7 +168,7 @@ def make_block_sum(dtype):
 
     @wp.func
     def block_sum(value: dtype, scratch: wp.array[dtype], world: int):
-        lanes = wp.block_dim()
+        lanes = _lane_count()
         if lanes == 1:
             return value
         group = _summed_by_shuffles()
@@ -196,7 +202,7 @@ def make_scalar_sum(types: Types):
 
     @wp.func
     def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
-        lanes = wp.block_dim()
+        lanes = _lane_count()
         if lanes == 1:
             return value
         if lanes == _summed_by_shuffles():

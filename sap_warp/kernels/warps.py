@@ -60,6 +60,21 @@ def any_lane(value: bool) -> bool:
     ...
 
 
+@wp.func_native(f"{ONE_WARP}    return __popc(__ballot_sync(0xffffffffu, value));\n#else\n    return value;\n#endif\n")
+def count_lanes(value: bool) -> int:
+    """On how many lanes ``value`` holds; all lanes ask."""
+    ...
+
+
+@wp.func_native(
+    f"{ONE_WARP}    return __popc(__ballot_sync(0xffffffffu, value) & ((1u << threadIdx.x) - 1u));\n"
+    "#else\n    return 0;\n#endif\n"
+)
+def lanes_before(value: bool) -> int:
+    """On how many lanes before this one ``value`` holds; all lanes ask."""
+    ...
+
+
 # tell_float(value, k), tell_double(value, k): the value of lane k. Written out, since the intrinsic moves a number to
 # integer registers and back, a double by four instructions.
 _TELL = """
@@ -114,8 +129,8 @@ def make_group_sum(dtype: Any) -> Any:
 _READ_ROW = """
     const int i = threadIdx.x;
     const bool is_dof = i < count;
-    const int low = is_dof ? first.data[start + i] - start : 0;
-    const int row = is_dof ? entry.data[start + i] - low : 0;
+    const int low = is_dof ? first_of[start + i] - start : 0;
+    const int row = is_dof ? entry_of[start + i] - low : 0;
     MATRIX a[32];
     #pragma unroll
     for (int k = 0; k < 32; ++k) {
@@ -124,14 +139,14 @@ _READ_ROW = """
             const int other_low = __shfl_sync(0xffffffffu, low, k);
             const int other_row = __shfl_sync(0xffffffffu, row, k);
             const bool is_left = k <= i;
-            if (is_dof && (is_left ? k >= low : i >= other_low)) a[k] = matrix.data[is_left ? row + k : other_row + i];
+            if (is_dof && (is_left ? k >= low : i >= other_low)) a[k] = matrix_of[is_left ? row + k : other_row + i];
         }
     }
 """
 
 # L D L^T from the first column on. Where column j is done, lane j keeps d_j times its row of L^T.
 _SOLVE = """
-    MATRIX b = is_dof ? x.data[start + i] : (MATRIX)(0), inverse = 0;
+    MATRIX b = is_dof ? x_of[start + i] : (MATRIX)(0), inverse = 0;
     bool is_bad = false;
     #pragma unroll
     for (int j = 0; j < 32; ++j) {
@@ -161,17 +176,17 @@ _SOLVE = """
             b = fma(i < k ? -a[k] : (MATRIX)(0), solved, b);
         }
     }
-    if (is_dof) x.data[start + i] = b * inverse;
+    if (is_dof) x_of[start + i] = b * inverse;
     return 1;
 """
 
 _MULTIPLY = """
-    const VECTOR own = is_dof ? x.data[start + i] : (VECTOR)(0);
+    const VECTOR own = is_dof ? x_of[start + i] : (VECTOR)(0);
     VECTOR sum = 0;
     #pragma unroll
     for (int k = 0; k < 32; ++k)
         if (k < count) sum = fma((VECTOR)(a[k]), tell_VECTOR(own, k), sum);
-    if (is_dof) y.data[start + i] = sum;
+    if (is_dof) y_of[start + i] = sum;
 """
 
 _ADD_ROWS = """
@@ -206,21 +221,45 @@ def _snippet(code: str, otherwise: str, **names: Any) -> str:
 
 
 @functools.cache
+def _make_address(dtype: Any) -> Any:
+    """``address(array)``: functions that are not inlined take it, since an array is 14 registers."""
+
+    @wp.func_native("return (wp::uint64)array.data;")
+    def address(array: wp.array[dtype]) -> wp.uint64: ...
+
+    return address
+
+
+def _pointers(**arrays: Types | None) -> str:
+    """Pointers from addresses of that name, to numbers, or with None to integers."""
+    kinds = {name: types.c_name if types else "int" for name, types in arrays.items()}
+    return "".join(f"    {kind}* const {name}_of = ({kind}*){name};\n" for name, kind in kinds.items())
+
+
+@functools.cache
 def make_warp_solve(types: Types) -> Any:
     """``solve(matrix, first, entry, start, count, x) -> int``: as that of `packed_rows.make_cholesky`, for any rows.
 
     Every lane reads and writes its own entry of x; of the matrix nothing is written.
     """
     Numbers = wp.array[types.scalar]
+    address, tables = _make_address(types.scalar), _make_address(int)
     names = {"MATRIX": types.c_name, "LARGEST": LARGEST_PIVOT[types.name], "CHUNK": CHUNK}
+    code = _pointers(matrix=types, first=None, entry=None, x=types) + _READ_ROW + _SOLVE
 
-    @wp.func_native(_snippet(_READ_ROW + _SOLVE, "return 0;", **names))
-    def solve_native(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int: ...
+    @wp.func_native(_snippet(code, "return 0;", **names))
+    def solve_native(
+        matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64
+    ) -> int: ...
 
     # Not inlined: several places call it.
     @wp.func(inline=False)
-    def solve(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int:
+    def solve_at(matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64) -> int:
         return solve_native(matrix, first, entry, start, count, x)
+
+    @wp.func
+    def solve(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int:
+        return solve_at(address(matrix), tables(first), tables(entry), start, count, address(x))
 
     return solve
 
@@ -229,14 +268,24 @@ def make_warp_solve(types: Types) -> Any:
 def make_warp_multiply(types: Types, vector_types: Types) -> Any:
     """``multiply(matrix, first, entry, start, count, x, y)``: y = A x, each lane with its own entries of x and y."""
     Matrix, Vector = wp.array[types.scalar], wp.array[vector_types.scalar]
+    entries, vector, tables = _make_address(types.scalar), _make_address(vector_types.scalar), _make_address(int)
     names = {"MATRIX": types.c_name, "VECTOR": vector_types.c_name}
+    code = _pointers(matrix=types, first=None, entry=None, x=vector_types, y=vector_types) + _READ_ROW + _MULTIPLY
 
-    @wp.func_native(_snippet(_READ_ROW + _MULTIPLY, "", **names))
-    def multiply_native(matrix: Matrix, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector): ...
+    @wp.func_native(_snippet(code, "", **names))
+    def multiply_native(
+        matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64, y: wp.uint64
+    ): ...
 
     @wp.func(inline=False)
-    def multiply(matrix: Matrix, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector):
+    def multiply_at(
+        matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64, y: wp.uint64
+    ):
         multiply_native(matrix, first, entry, start, count, x, y)
+
+    @wp.func
+    def multiply(matrix: Matrix, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector):
+        multiply_at(entries(matrix), tables(first), tables(entry), start, count, vector(x), vector(y))
 
     return multiply
 

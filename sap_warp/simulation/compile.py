@@ -44,7 +44,7 @@ def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver
         options = {n: v for n, v in override_options(scene_options, solver_options).items() if n not in _NOT_COMPILED}
         block_dim = options.pop("block_dim", 1)
         expanded = expand_options(**options)
-        module = make_solve_kernel(solve_precisions(expanded), False, False).module
+        module = make_solve_kernel(solve_precisions(expanded), False, False, None).module
         pool = _make_pool()
         _ahead[module] = pool, pool.submit(wp.load_module, module, device, block_dim=block_dim)
 

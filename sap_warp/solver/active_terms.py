@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.warps import count_lanes, fits_a_warp, lanes_before
 from .constraint_terms import make_constraint_terms
 from .momentum_cost import make_find_v_star
 from .solve_data import Precisions, make_problem
@@ -25,8 +26,26 @@ def make_choose_terms(precisions: Precisions) -> SimpleNamespace:
     row_count = make_constraint_terms(precisions).row_count
 
     @wp.func
+    def list_terms_in_warp(p: wp.ref[Problem], s: wp.ref[Data]):
+        """`list_terms` where each dof has a lane."""
+        e = p.first + lane()
+        kind = int(0)
+        if e < p.last:
+            kind = s.kind[e]
+        is_bounded = kind != 0 and kind != PARABOLA
+        s.term_count = count_lanes(kind != 0)
+        s.bounded_count = count_lanes(is_bounded)
+        place = p.first + lanes_before(is_bounded)
+        if is_bounded:
+            s.bounded[place] = e
+        barrier()
+
+    @wp.func
     def list_terms(p: wp.ref[Problem], s: wp.ref[Data]):
         """Pack the dofs that have terms with bounds, and count those that have any."""
+        if fits_a_warp(p.last - p.first):
+            list_terms_in_warp(p, s)
+            return
         barrier()
         s.term_count = 0
         s.bounded_count = 0

@@ -17,6 +17,7 @@ from ..kernels.types import Ints
 from .contact_choice import make_keep_deepest
 from .contact_data import make_contact_data
 from .contact_input import ContactInput, DofInput
+from .contact_lanes import make_list_by_lanes, sort_by_lanes
 from .contact_lists import make_list_rows
 from .contact_rows import make_assign_contacts, make_place_contacts, make_refine_contact
 from .contact_stage import ContactPrecisions, make_contact_stage
@@ -153,6 +154,20 @@ def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNames
 
 
 @functools.cache
+def make_sort_world(precisions: ContactPrecisions):
+    """``sort_world(stage, world, first, last)``: `sort_slots` by all lanes, where structs are passed by value."""
+    stage_type, read_stage, flat_stage = stage_access(precisions, True)
+
+    @wp.func
+    def sort_world(stage_in: stage_type, world: int, first: int, last: int):
+        s = read_stage(stage_in)
+        flat_stage(s)
+        sort_by_lanes(s.slot, first, last, s.rows.source, world * s.rows.capacity)
+
+    return sort_world
+
+
+@functools.cache
 def make_choose_contacts(precisions: ContactPrecisions, by_value: bool):
     """``choose_contacts(stage, contacts, world, first, last)``."""
     keep_deepest = make_keep_deepest(precisions.pose, precisions.contact_pose, precisions.dynamics)
@@ -177,8 +192,10 @@ def make_choose_contacts(precisions: ContactPrecisions, by_value: bool):
 @functools.cache
 def make_list_world(precisions: ContactPrecisions, by_value: bool):
     """``list_world(stage, world)``."""
-    list_rows, flat_layout = make_list_rows(precisions.types), make_flat(Layout)
-    flat_rows = make_flat(make_contact_data(precisions.types))
+    types = precisions.types
+    list_rows = make_list_by_lanes(types) if by_value else make_list_rows(types)
+    flat_layout = make_flat(Layout)
+    flat_rows = make_flat(make_contact_data(types))
     stage_type, read_stage, _ = stage_access(precisions, by_value)
 
     @wp.func
@@ -201,6 +218,7 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
     assign_rows, place_rows, refine_rows = rows.assign_rows, rows.place_rows, rows.refine_rows
     choose_contacts, list_world = make_choose_contacts(precisions, by_value), make_list_world(precisions, by_value)
     stage_type, read_stage, _ = stage_access(precisions, by_value)
+    sort_world = make_sort_world(precisions) if by_value else None
 
     @solver_kernel
     def contact_data(
@@ -216,9 +234,11 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
         if wp.static(by_value):  # on CUDA
             if found > kept:
                 choose_contacts(stage, contacts, world, first_slot, first_slot + kept)
+            sort_world(stage, world, first_slot, first_slot + kept)
         if lane() == 0:
-            if s.ordered == 0 or found > kept:
-                sort_slots(s.slot, first_slot, first_slot + kept)
+            if wp.static(not by_value):
+                if s.ordered == 0 or found > kept:
+                    sort_slots(s.slot, first_slot, first_slot + kept)
             s.rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
             s.contact_count[world] = kept
             s.truncated[world] = found - kept
@@ -235,6 +255,7 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
         barrier()
         if lane() == 0:
             s.found[world] = 0  # ready for the next step's binning
+        if wp.static(by_value) or lane() == 0:
             list_world(stage, world)
 
     return contact_data

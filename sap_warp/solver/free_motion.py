@@ -29,7 +29,7 @@ from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.packed_rows import make_add_rows, make_cholesky
 from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.spatial import make_spatial
-from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat
+from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import FP64, TYPES, Types
 from .fluid import Fluid
 from .gravity_compensation import GravityCompensation
@@ -230,8 +230,8 @@ def make_dynamics(pose: Types, types: Types):
 
 
 @functools.cache
-def make_free_motion_kernel(pose: Types, types: Types):
-    """The kernel of the stage: one block per world."""
+def make_free_motion_kernel(pose: Types, types: Types, by_value: bool):
+    """The kernel of the stage: one block per world; ``by_value`` is that of `struct_parameter`."""
     Stage, Data = make_motion_stage(pose, types), make_motion_data(pose, types)
     dynamics = make_dynamics(pose, types)
     add_rows = make_add_rows(types, types).add_rows
@@ -239,6 +239,7 @@ def make_free_motion_kernel(pose: Types, types: Types):
     to_vec3 = make_spatial(types).to_vec3
     flat_stage, flat_input = make_flat(Stage), make_flat(MotionInput)
     window = make_window(Stage, tuple((f"d.{name}", at) for name, at in SCRATCH))
+    stage_type, read_stage = struct_parameter(Stage, by_value)
 
     @wp.func
     def note_fall(layout: wp.ref[Layout], d: wp.ref[Data], world: int, gravity: types.vec3):
@@ -262,9 +263,9 @@ def make_free_motion_kernel(pose: Types, types: Types):
         d.fall[world] = fall
 
     @solver_kernel
-    def free_motion(first_world: int, stage_in: wp.array[Stage], inputs_in: wp.array[MotionInput], dt: wp.float64):
+    def free_motion(first_world: int, stage_in: stage_type, inputs_in: wp.array[MotionInput], dt: wp.float64):
         world = first_world + wp.tid() // wp.block_dim()
-        stage = stage_in[0]
+        stage = read_stage(stage_in)
         inputs = inputs_in[0]
         flat_input(inputs)
         start = stage.layout.world_dof[world]
@@ -372,7 +373,7 @@ class SapFreeMotion:
         self.stage: wp.array = self._stage.array
         """Layout, links and `data` as one argument of kernels."""
         self._inputs = StructCache(model.device)
-        self.kernel = make_free_motion_kernel(self.pose_types, self.types)
+        self.kernel = make_free_motion_kernel(self.pose_types, self.types, not model.device.is_cpu)
         self.extra_forces = (GravityCompensation(model, self.types), Fluid(model, sizes.body_count, self.types))
 
     def compute(self, boundary: Any, dt: float, worlds: WorldRange) -> None:
@@ -381,7 +382,7 @@ class SapFreeMotion:
         arrays = {"gravity": model.gravity, "armature": model.joint_armature, "damping": model.joint_damping}
         inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
         blocks = self._max_blocks
-        worlds.launch(self.kernel, self._stage.array, inputs, dt, device=model.device, max_blocks=blocks)
+        worlds.launch(self.kernel, self._stage.best, inputs, dt, device=model.device, max_blocks=blocks)
         for forces in self.extra_forces:
             forces.add(self._stage, dt, worlds)
         if self.data.solved:

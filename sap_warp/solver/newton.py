@@ -110,18 +110,19 @@ def make_free_world(precisions: Precisions) -> SimpleNamespace:
 
 
 @functools.cache
-def make_solve_kernel(precisions: Precisions, by_value: bool, fits_a_warp: bool = False):
+def make_solve_kernel(precisions: Precisions, by_value: bool, all_fit: bool = False, line_search: int | None = None):
     """The kernel of the stage; functions are called by all lanes of a block.
 
-    ``by_value`` is that of `struct_parameter`. With ``fits_a_warp`` the kernel is for small worlds only, as
-    `warps.fits_a_warp` means it, and spills less for that.
+    ``by_value`` is that of `struct_parameter`. With ``all_fit`` the kernel is for small worlds only, as
+    `warps.fits_a_warp` means it, with ``line_search`` for one of `LINE_SEARCHES`, by its number: on CUDA each leaves a
+    third of the code and of the spilled registers out.
     """
     (Problem, Data), energy = make_problem(precisions), precisions.cost.scalar
     choose_world, admit_limits = make_choose_world(precisions), make_admit_limits(precisions)
     free_world, chosen = make_free_world(precisions), make_choose_terms(precisions)
     keep_velocity, move_freely = free_world.keep_velocity, free_world.move_freely
     choose_terms, is_free = chosen.choose_terms, chosen.is_free
-    start_at_v0, is_optimal = make_start_at_v0(precisions), make_is_optimal(precisions)
+    start_at_v0, is_optimal = make_start_at_v0(precisions, by_value), make_is_optimal(precisions)
     hessian, newton_direction = make_hessian(precisions), make_newton_direction(precisions)
     Line, search, steps = make_line(precisions).Line, make_line_search(precisions), make_step(precisions)
     aim, advance, is_settled = steps.aim, steps.advance, make_is_settled(precisions)
@@ -141,8 +142,10 @@ def make_solve_kernel(precisions: Precisions, by_value: bool, fits_a_warp: bool 
         p = read_problem(problem)
         s = read_data(data)
         choose_world(p, s, world, dt)
-        if wp.static(fits_a_warp):
+        if wp.static(all_fit):
             assume_fits_a_warp(p.last - p.first)
+        if wp.static(line_search is not None):
+            p.options.line_search = wp.static(line_search)
         flat_problem(p)
         flat_data(s)
         r = Outcome()
@@ -257,7 +260,8 @@ class SapContactSolve:
         """Problem and data, for kernels."""
         on_cuda = not model.device.is_cpu
         all_fit = on_cuda and layout.has_chains == 0
-        self.kernel = make_solve_kernel(self.precisions, on_cuda, all_fit)
+        search = self.problem.options.line_search if on_cuda else None
+        self.kernel = make_solve_kernel(self.precisions, on_cuda, all_fit, search)
 
     def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any, lanes: int) -> Any:
         """Entries of all arrays of `data`."""

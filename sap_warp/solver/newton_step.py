@@ -24,8 +24,9 @@ from .terms.dof import PARABOLA, make_dof_terms
 
 
 @functools.cache
-def make_start_at_v0(precisions: Precisions):
-    """``start_at_v0(p, s, hold)``."""
+def make_start_at_v0(precisions: Precisions, by_value: bool):
+    """``start_at_v0(p, s, hold)``. ``by_value`` is that of `struct_parameter`: a call would need structs in memory."""
+    called_twice = wp.func(inline=True) if by_value else wp.func
     dynamics, types = precisions.dynamics, precisions.types
     Problem, Data = make_problem(precisions)
     scalar, vec3, block_sum = types.scalar, types.vec3, make_block_sum(types.vec3)
@@ -35,7 +36,7 @@ def make_start_at_v0(precisions: Precisions):
     rows, was_held = make_row_projections(precisions), make_was_held(precisions)
     project_row, hold_row = rows.project_row, rows.hold_row
 
-    @wp.func
+    @called_twice
     def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
         """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
 

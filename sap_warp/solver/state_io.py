@@ -18,7 +18,7 @@ import warp as wp
 from ..kernels.lanes import barrier, lane
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.scratch import Scratch, Slot, make_window, world_starts
-from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat
+from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import FP64, TYPES, Bools, Types
 from ..model import SapControl, SapState
 from .boundary_data import CarriedMotion, Coordinates, make_boundary_data, make_state_arrays
@@ -103,8 +103,11 @@ def make_advance(pose: Types, types: Types, carries: bool) -> Any:
 
 
 @functools.cache
-def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool = False):
-    """The kernel for states of one precision, poses and motions of others: one block per world."""
+def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool, by_value: bool):
+    """The kernel for states of one precision, poses and motions of others: one block per world.
+
+    ``by_value`` is that of `struct_parameter`.
+    """
     Boundary, StateArrays = make_boundary_data(pose, types), make_state_arrays(state)
     advance, place_world = make_advance(pose, types, carries), make_place_world(pose, types)
     reading, forces = make_reading(state, pose, types), make_force_reading(state, pose, types)
@@ -114,12 +117,11 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
     round_coordinates, write_coordinates = writing.round_coordinates, writing.write_coordinates
     flat_io, flat_state = make_flat(Boundary), make_flat(StateArrays)
     window = make_window(Boundary, tuple((f"d.{name}", at) for name, at in KINEMATICS))
+    io_type, read_io = struct_parameter(Boundary, by_value)
 
     @wp.func
-    def pass_boundary(
-        world: int, task: int, io_in: wp.array[Boundary], state_in: wp.array[StateArrays], dt: wp.float64
-    ):
-        io = io_in[0]
+    def pass_boundary(world: int, task: int, io_in: io_type, state_in: wp.array[StateArrays], dt: wp.float64):
+        io = read_io(io_in)
         s = state_in[0]
         starts = world_starts(io.slot, io.layout.world_body[world], io.layout.world_dof[world], 0, 0)
         window(io, starts)
@@ -160,9 +162,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool 
                 wp.atomic_or(io.d.mark, world, mark)
 
     @solver_kernel
-    def boundary(
-        first_world: int, task: int, io: wp.array[Boundary], state: wp.array[StateArrays], mask: Bools, dt: wp.float64
-    ):
+    def boundary(first_world: int, task: int, io: io_type, state: wp.array[StateArrays], mask: Bools, dt: wp.float64):
         world = first_world + wp.tid() // wp.block_dim()
         if mask.shape[0] > 0:
             if not mask[world]:
@@ -243,15 +243,19 @@ class SapBoundary:
         pose, types, io = self._motion.pose_types, self._motion.types, self._here
         if task in (END, PLACE):
             pose, types, io = self._end(state)
-        kernel = make_boundary_kernel(TYPES[state.precision], pose, types, self._carries)
+        kernel = self._kernel(state, pose, types)
         arrays, chosen = self._state(state, control), self._no_mask if mask is None else mask
         blocks = self._scratch.max_blocks if io.struct.slot.shared else 0
-        worlds.launch(kernel, int(task), io.array, arrays, chosen, dt, device=self.model.device, max_blocks=blocks)
+        worlds.launch(kernel, int(task), io.best, arrays, chosen, dt, device=self.model.device, max_blocks=blocks)
 
     def kernels(self, state: SapState) -> list[Any]:
         """What these launch for a state like ``state``."""
         types = {(self._motion.pose_types, self._motion.types), self._end_types(state)}
-        return [make_boundary_kernel(TYPES[state.precision], *each, self._carries) for each in types]
+        return [self._kernel(state, *each) for each in types]
+
+    def _kernel(self, state: SapState, pose: Types, types: Types) -> Any:
+        on_cuda = not self.model.device.is_cpu
+        return make_boundary_kernel(TYPES[state.precision], pose, types, self._carries, on_cuda)
 
     def _state(self, state: SapState, control: SapControl) -> wp.array:
         names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")

@@ -35,16 +35,25 @@ def is_noticed(twins, device):
 def test_a_forgotten_barrier_is_noticed(driver, faults, report):
     """Of the barriers that four scenes pass, leaving out any one is seen as a race, but for those near another one."""
     device = driver.device
-    scenes = [Twins(SCENES[name]) for name in ("gripper", "stack", "humanoid", "arm")]
-    for twins in scenes:
+
+    def started(name):
+        device.skipped = ("", 0)
+        twins = Twins(SCENES[name])
         for _ in range(2):
             twins.step()
+        return twins
+
+    scenes = {name: started(name) for name in ("gripper", "stack", "humanoid", "arm")}
     passed = {(k, line) for k, c in device.counts.items() for line, text in c.lines.items() if text.startswith("bar.")}
     assert not device.faults and len(passed) > 20
     unseen = []
-    for device.skipped in sorted(passed):
-        if not any(is_noticed(twins, device) for twins in scenes):
-            unseen.append(device.skipped)
+    for barrier in sorted(passed):
+        device.skipped = barrier
+        name = next((name for name, twins in scenes.items() if is_noticed(twins, device)), None)
+        if name is None:
+            unseen.append(barrier)
+        else:  # what the mistake has left behind would be noticed in the place of the next one
+            scenes[name] = started(name)
     report(barriers=len(passed), unseen=len(unseen))
     # a sum over the lanes is a barrier too, whether or not what comes next needs one
     assert len(unseen) <= 0.5 * len(passed), unseen
