@@ -24,7 +24,19 @@ _WORLD = -1
 
 
 def translate_welds(document: MjcfDocument) -> None:
-    """A weld that lets its bodies turn becomes a <connect>; `place_loops` still knows it by its frames."""
+    """A weld that lets its bodies turn becomes a <connect>; what ties a body to itself goes.
+
+    `place_loops` still knows such a weld by its frames.
+    """
+    body_of = {site.get("name"): body for body in bodies_of(document.root) for site in body.children("site")}
+    for section in document.sections("equality"):
+        for node in section.children("connect", "weld"):
+            by_site = node.get("site1") is not None
+            ends = [body_of.get(node.get(name)) for name in ("site1", "site2")] if by_site else []
+            names = [node.get(name) or "world" for name in ("body1", "body2")]
+            if (by_site and ends[0] is ends[1]) or (not by_site and names[0] == names[1]):
+                section.remove(node)
+                document.notes.append(f"{node.place_of()}: <{node.tag}>: ties a body to itself; it does not act")
     for node in document.elements("equality", "weld"):
         if node.number("torquescale", 1.0) == 0.0:
             node.tag = "connect"
