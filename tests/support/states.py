@@ -42,7 +42,7 @@ class Still:
     def _find_dofs(self) -> dict[int, int]:
         """Our first dof of each of MuJoCo's joints."""
         reference, model, found = self.reference, self.model, {}
-        labels, bodies = list(self.loaded.joint_labels), list(self.loaded.body_labels)
+        labels, bodies = beside.joint_labels(self.loaded), list(self.loaded.body_labels)
         start, child, kinds = (getattr(model, f"joint_{name}").numpy() for name in ("qd_start", "child", "type"))
         for j in range(reference.njnt):
             kind, name = int(reference.jnt_type[j]), reference.joint(j).name
