@@ -29,6 +29,7 @@ from .mjcf import (
     check_joints,
     count_actuators,
     drop_numerics,
+    drop_self_ties,
     fit_shapes,
     list_unsupported,
     read_mjcf,
@@ -270,6 +271,7 @@ def _import_mjcf(build: SceneBuild, i: int, asset: MjcfAsset, source: Path | str
     if asset.ignore_names:
         names = [node.get("name", "") for node in walk(document.root) if node.get("name")]
         check_patterns(build, ("assets", i, "ignore_names"), asset.ignore_names, names, "names")
+    drop_self_ties(document)
     for note in (*document.notes, *list_unsupported(document, asset.enable_self_collisions)):
         build.note_unsupported(("assets", i, "source"), note)
     check_joints(document)

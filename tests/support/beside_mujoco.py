@@ -124,10 +124,16 @@ def structure(model: mujoco.MjModel, loaded) -> list[str]:
     return found + joints(model, loaded)
 
 
+def joint_labels(loaded) -> list[str]:
+    """Names of joints; those that close loops, which Newton names by number, have none."""
+    tree = loaded.sap_model.joint_articulation.numpy() >= 0
+    return [label if own else "" for label, own in zip(loaded.joint_labels, tree, strict=True)]
+
+
 def dof_of(loaded, model: mujoco.MjModel, joint: int) -> tuple[int, int]:
     """Our coordinate and dof of a scalar joint of MuJoCo's, by names."""
     ours, name = loaded.sap_model, model.joint(joint).name
-    i = find(list(loaded.joint_labels), name)
+    i = find(joint_labels(loaded), name)
     q, qd = ours.joint_q_start.numpy(), ours.joint_qd_start.numpy()
     if i >= 0 and qd[i + 1] - qd[i] == 1:
         return int(q[i]), int(qd[i])

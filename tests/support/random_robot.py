@@ -174,6 +174,9 @@ class RandomRobot(Defaults):
         """Name and kind."""
         self.sites: list[str] = []
         self.bodies: list[str] = []
+        self.body_of: dict[str, str] = {}
+        """Of sites."""
+        self.here = ""
         self.geoms: list[str] = []
         self.meshes: list[str] = []
         self.wraps: list[str] = []
@@ -260,7 +263,7 @@ class RandomRobot(Defaults):
     def body(self, depth: int, root: bool = False) -> str:
         name = self.name("body")
         self.bodies.append(name)
-        above = self.moving
+        above, self.here = self.moving, name
         joints = self.pick(
             "<freejoint/>", f'<joint name="{self.name("free")}" type="free" stiffness="0" frictionloss="0"/>'
         )
@@ -270,6 +273,7 @@ class RandomRobot(Defaults):
         content = joints + self.inertial() + self.geom() + self.geom() + self.site()
         inside = "".join(self.body(depth - 1) for _ in range(self.rng.integers(1, 3))) if depth else ""
         inside = self.framed(inside) if self.chance(0.3) and inside else inside
+        self.here = name
         if self.chance(0.2):
             content += self.framed(self.geom() + self.site())
         compensation = self.pick("", f'gravcomp="{self.number(0, 1)}"')
@@ -344,6 +348,7 @@ class RandomRobot(Defaults):
 
     def site(self) -> str:
         self.sites.append(self.name("site"))
+        self.body_of[self.sites[-1]] = self.here
         site = f'<site name="{self.sites[-1]}" pos="{self.numbers(3, -0.1, 0.1)}" {self.orientation()}/>'
         if self.moving and self.chance(0.3):
             self.wraps.append(self.name("wrap"))
@@ -408,7 +413,8 @@ class RandomRobot(Defaults):
             parts.append(f'<weld body1="{one}" {more} {self.class_of(0.2)}/>')
         if self.chance(0.3):
             one, two = self.rng.choice(self.sites, 2, replace=False)
-            parts.append(f'<{self.pick("connect", "weld")} site1="{one}" site2="{two}"/>')
+            if self.body_of[one] != self.body_of[two]:
+                parts.append(f'<{self.pick("connect", "weld")} site1="{one}" site2="{two}"/>')
         if self.chance(0.5) and len(scalars) > 1:
             one, two = self.rng.choice(scalars, 2, replace=False)
             second = f'joint2="{two}"' if self.chance(0.8) else ""

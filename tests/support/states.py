@@ -42,7 +42,7 @@ class Still:
     def _find_dofs(self) -> dict[int, int]:
         """Our first dof of each of MuJoCo's joints."""
         reference, model, found = self.reference, self.model, {}
-        labels, bodies = list(self.loaded.joint_labels), list(self.loaded.body_labels)
+        labels, bodies = beside.joint_labels(self.loaded), list(self.loaded.body_labels)
         start, child, kinds = (getattr(model, f"joint_{name}").numpy() for name in ("qd_start", "child", "type"))
         for j in range(reference.njnt):
             kind, name = int(reference.jnt_type[j]), reference.joint(j).name
@@ -132,7 +132,7 @@ class Still:
         start = np.linalg.lstsq(self.turn, self._v0(), rcond=None)[0]
         for dt in (STEP, 0.5 * STEP):
             if self.solver.lengths.actuation.total:
-                act = self.solver.lengths.actuation.act.numpy()
+                act = self.solver.lengths.actuation.act.numpy().copy()
             self.solver.step(self.state, out, None, None, dt)
             if self.solver.lengths.actuation.total:
                 self.solver.lengths.actuation.act.assign(act)
@@ -238,12 +238,14 @@ def multiply_poses(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def _gaps_of_mujoco(reference: mujoco.MjModel, data: mujoco.MjData) -> list[float]:
+    """The same of MuJoCo's, without those that nothing can move."""
     loops = (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD))
-    rows = [data.efc_pos[: data.ne][data.efc_id[: data.ne] == i] for i in range(reference.neq)]
-    kinds = zip(rows, reference.eq_type, data.eq_active, strict=True)
-    return sorted(
-        float(np.linalg.norm(values[:3])) for values, kind, active in kinds if int(kind) in loops and len(values)
-    )
+    J, numbers, found = _equality_rows(reference, data), data.efc_id[: data.ne], []
+    for i in (i for i in range(reference.neq) if int(reference.eq_type[i]) in loops):
+        own = np.flatnonzero(numbers == i)
+        if len(own) and np.abs(J[own]).max() > 1e-12:
+            found.append(float(np.linalg.norm(data.efc_pos[own[:3]])))
+    return sorted(found)
 
 
 def _projector(J: np.ndarray) -> np.ndarray:

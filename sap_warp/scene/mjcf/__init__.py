@@ -11,7 +11,7 @@ from .content import apply_mjcf, check_joints, count_actuators
 from .features import drop_numerics, list_unsupported
 from .fitted import fit_shapes
 from .joints import split_joints, take_first_numbers
-from .loops import translate_welds
+from .loops import drop_self_ties, translate_welds
 from .names import restore_names, with_plain_names
 from .reader import MjcfDocument, read_mjcf
 from .switches import apply_switches
@@ -24,6 +24,7 @@ __all__ = [
     "check_joints",
     "count_actuators",
     "drop_numerics",
+    "drop_self_ties",
     "fit_shapes",
     "list_unsupported",
     "read_mjcf",

@@ -63,10 +63,14 @@ def translate_actuators(document: MjcfDocument) -> None:
             _translate_muscle(node)
         elif node.tag == "damper" and node.get("kv") is None:
             node.set("kv", "0")  # Newton's default is another one
-        elif node.tag in _LINEAR and (
-            node.number("timeconst", 0.0) > 0.0
-            or last.get((node.tag, node.get("joint")), node) is not node
-            or _is_uneven(node)
+        elif (node.tag == "intvelocity" and node.number("dampratio", 0.0) > 0.0) or (
+            node.tag in _LINEAR
+            and (
+                node.number("timeconst", 0.0) > 0.0
+                or (node.number("dampratio", 0.0) > 0.0 and node.get("joint") is None)  # `resolve_ratios` or the solver
+                or last.get((node.tag, node.get("joint")), node) is not node
+                or _is_uneven(node)
+            )
         ):
             _translate_linear(node)
 
@@ -150,8 +154,8 @@ def _translate_muscle(node: Node) -> None:
 
 def _translate_linear(node: Node) -> None:
     """A position or velocity servo; a damping ratio stands in the place of kv, with its sign, as in MuJoCo."""
-    timeconst = node.number("timeconst", 0.0)
-    if node.tag == "position":
+    timeconst, integrates = node.number("timeconst", 0.0), node.tag == "intvelocity"
+    if node.tag in ("position", "intvelocity"):
         kp, kv = node.number("kp", 1.0), node.number("kv", 0.0)
         gain, bias = kp, [0.0, -kp, -kv if kv else node.number("dampratio", 0.0)]
     else:
@@ -160,7 +164,9 @@ def _translate_linear(node: Node) -> None:
     _become_general(node, "kp kv dampratio timeconst", gaintype="fixed", biastype="affine")
     node.put("gainprm", [gain])
     node.put("biasprm", bias)
-    if timeconst > 0.0:
+    if integrates:
+        node.set("dyntype", "integrator")
+    elif timeconst > 0.0:
         node.set("dyntype", "filterexact")
         node.put("dynprm", [timeconst])
 

@@ -76,6 +76,7 @@ def _element(meaning: Meaning, *groups: tuple[Meaning, str]) -> Element:
 _ORIENTATION = (HERE, "axisangle euler quat xyaxes zaxis")
 _FLUID = "the medium drags on the box of the body's inertia, not on an ellipsoid"
 _ACTUATOR = "actuators of this kind are not simulated; it exerts no force"
+_OWN_CODE = "such gains, biases and dynamics are not simulated; write a motor and compute its input"
 _DELAY = Unsupported("delays of actuators are not simulated; it acts at once", _not_zero)
 _ON_ACTUATOR = Unsupported(
     "of an actuator does not act; give it to the joint",
@@ -305,7 +306,10 @@ ELEMENTS: dict[str, Element] = {
     "actuator": _section(),
     "actuator/general": _actuator(
         NEWTON,
-        (CHECK, "actdim actearly actlimited actrange biasprm biastype dynprm dyntype gainprm gaintype"),
+        (CHECK, "actdim actearly actlimited actrange biasprm dynprm gainprm"),
+        (Unsupported(_OWN_CODE, _is_not("none", "integrator", "filter", "filterexact", "muscle")), "dyntype"),
+        (Unsupported(_OWN_CODE, _is_not("fixed", "affine", "muscle")), "gaintype"),
+        (Unsupported(_OWN_CODE, _is_not("none", "affine", "muscle")), "biastype"),
         (Unsupported("controls keep their own range", _not_zero), "inheritrange ffrange velrange"),
         (Unsupported("the actuator takes its one input"), "input"),
     ),

@@ -23,6 +23,19 @@ _RADIANS = Angles(degrees=False)
 _WORLD = -1
 
 
+def drop_self_ties(document: MjcfDocument) -> None:
+    """Take away what ties a body to itself, with a note; Newton has no joint for it."""
+    body_of = {site.get("name"): body for body in bodies_of(document.root) for site in body.children("site")}
+    for section in document.sections("equality"):
+        for node in section.children("connect", "weld"):
+            by_site = node.get("site1") is not None
+            ends = [body_of.get(node.get(name)) for name in ("site1", "site2")]
+            names = [node.get(name) or "world" for name in ("body1", "body2")]
+            if (by_site and ends[0] is ends[1]) or (not by_site and names[0] == names[1]):
+                section.remove(node)
+                document.notes.append(f"{node.place_of()}: <{node.tag}>: ties a body to itself; it does not act")
+
+
 def translate_welds(document: MjcfDocument) -> None:
     """A weld that lets its bodies turn becomes a <connect>; `place_loops` still knows it by its frames."""
     for node in document.elements("equality", "weld"):
@@ -65,10 +78,9 @@ def _frames(done: Import, node: Node) -> tuple[Any, Any]:
     """The frames of the two bodies that are to agree."""
     one, two = _ends(done, node)
     if node.get("site1") is not None:
-        return tuple(  # type: ignore[return-value]
-            _root(done, body) * _transform(done, pose)
-            for body, pose in (_site(done, node.get(name, "")) for name in ("site1", "site2"))
-        )
+        places = [_site(done, node.get(name, "")) for name in ("site1", "site2")]
+        here, there = (_root(done, body) * _transform(done, pose) for body, pose in places)
+        return here, there
     anchor = node.numbers("anchor", 3) if node.get("anchor") is not None else np.zeros(3)
     given = _transform(done, Pose(anchor, np.array([1.0, 0.0, 0.0, 0.0])))
     first, second = _pose(done, one), _pose(done, two)

@@ -108,6 +108,22 @@ REPORTED = {
     "adhesion": ({"end": '<actuator><adhesion body="b" ctrlrange="0 1"/></actuator>'}, "<adhesion>: actuators"),
     "pid": ({"end": '<actuator><pid joint="j" kp="1"/></actuator>'}, "<pid>: actuators of this kind"),
     "dcmotor": ({"end": '<actuator><dcmotor joint="j"/></actuator>'}, "<dcmotor>: actuators of this kind"),
+    "orientation": (
+        {
+            "inside": '<body><joint name="o" type="ball"/><geom size=".1"/></body>',
+            "end": '<actuator><orientation joint="o"/></actuator>',
+        },
+        "<orientation>: actuators of this kind",
+    ),
+    "actuator of a plugin": (
+        {"end": '<actuator><plugin joint="j" plugin="mujoco.pid"/></actuator>'},
+        "<plugin>: plugins are not loaded",
+    ),
+    "dynamics of a DC motor": (
+        {"end": '<actuator><general joint="j" dyntype="dcmotor"/></actuator>'},
+        '<general dyntype="dcmotor">: such gains',
+    ),
+    "gain of a PID": ({"end": '<actuator><general joint="j" gaintype="pid"/></actuator>'}, '<general gaintype="pid">'),
     "delay": ({"end": '<actuator><motor joint="j" delay="0.1" nsample="9"/></actuator>'}, "delays of actuators"),
     "damping of an actuator": (
         {"end": '<actuator><motor joint="j" damping="1 2"/></actuator>'},
