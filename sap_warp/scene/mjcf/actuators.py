@@ -184,7 +184,8 @@ def resolve_ratios(done: Import) -> None:
     gains = done.build.builder.custom_attributes["mujoco:actuator_gainprm"].values
     for node, i in done.actuators.items():
         bias, gain = np.array(values[i], float), float(gains[i][0])
-        found = [place for joint, place in done.places.items() if joint.get("name") == node.get("joint")]
+        name = node.get("joint")  # not that of a joint without one
+        found = [place for joint, place in done.places.items() if name and joint.get("name") == name]
         if node.tag in _LINEAR or not (bias[2] > 0.0 and gain == -bias[1] and bias[0] == 0.0) or not found:
             continue
         gear = abs(float(node.numbers("gear")[0])) if node.get("gear") is not None else 1.0

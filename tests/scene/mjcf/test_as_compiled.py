@@ -145,6 +145,15 @@ def test_actuator_pushes_as_in_mujoco(name, rng):
     assert in_states(arms(compiler, end=f"<actuator>{actuator}</actuator>"), rng) == []
 
 
+def test_damping_ratio_of_a_tendon_is_refused_beside_a_joint_without_a_name():
+    """It once took the inertia of the joint without a name."""
+    tendon = '<tendon><fixed name="t"><joint joint="ja" coef="1"/></fixed></tendon>'
+    text = arms(end=f'{tendon}<actuator><position name="p" tendon="t" kp="3" dampratio="1"/></actuator>')
+    text = text.replace("</worldbody>", '<body name="d"><freejoint/><geom size=".1"/></body></worldbody>')
+    (feature,) = beside.load(text, 0.002).unsupported_features
+    assert "damping ratio that do not act on a joint" in str(feature) and "'p'" in str(feature)
+
+
 def test_tendon_keeps_its_name():
     """Newton does not know -, so names go through another one."""
     text = arms(end='<tendon><fixed name="my-tendon"><joint joint="ja" coef="1"/></fixed></tendon>')
