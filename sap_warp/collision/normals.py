@@ -4,7 +4,8 @@
 Where two surfaces touch to within about 1e-6 m, Newton's GJK finds neither a separating nor a penetrating direction and
 writes a normal of zero length (newton 1.7; seen for plane / convex mesh, cylinder / box and ellipsoid / box). Shapes
 that are authored just touching do this in their first step. A plane knows its normal; any other such contact is
-taken out, and the next step, in which the surfaces overlap or part, has it back.
+taken out, and the next step, in which the surfaces overlap or part, has it back. Contacts with edges inside of a height
+field are taken out too, see `field_edges`.
 
 The same pass takes out rows that were never written. When a manifold of up to four points reaches over the end of the
 buffer, Newton reserves its rows and writes none of them, so the last rows of a full buffer may be those of an earlier
@@ -17,6 +18,7 @@ import warp as wp
 from ..kernels.structs import make_flat
 from ..kernels.types import Poses
 from .counts import Counts, note_pass
+from .field_edges import DEEP, HFIELD, Fields, flat_fields, looks_out
 from .rows import ContactRows, Rows, flat_rows, take_out_row
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
@@ -31,6 +33,7 @@ class ShapePoses:
     body: wp.array(dtype=wp.int32)
     kind: wp.array(dtype=wp.int32)
     pose: wp.array(dtype=wp.transformf)  # in world frame
+    fields: Fields
 
 
 flat_poses = make_flat(ShapePoses)
@@ -62,13 +65,43 @@ def direct_row(
 
 
 @wp.func
+def in_world_frame(point: wp.vec3, body: int, body_q: Poses) -> wp.vec3:
+    """A point of a body in the world; -1 is the world."""
+    if body < 0:
+        return point
+    return wp.transform_point(body_q[body], point)
+
+
+@wp.func
+def is_felt(s: wp.ref[ShapePoses], f: wp.ref[Fields], body_q: Poses, rows: wp.ref[ContactRows], i: int) -> bool:
+    """Whether a contact is none with an edge inside of a height field."""
+    shape0 = rows.shape0[i]
+    shape1 = rows.shape1[i]
+    is_first = s.kind[shape0] == HFIELD
+    if not is_first and s.kind[shape1] != HFIELD:
+        return True
+    point0 = in_world_frame(rows.point0[i], s.body[shape0], body_q)
+    point1 = in_world_frame(rows.point1[i], s.body[shape1], body_q)
+    normal = rows.normal[i]
+    if wp.dot(normal, point1 - point0) - rows.margin0[i] - rows.margin1[i] < -DEEP:
+        return True
+    field = wp.where(is_first, shape0, shape1)
+    pose = wp.transform_inverse(s.pose[field])
+    along = wp.transform_vector(pose, wp.where(is_first, normal, -normal))
+    return looks_out(f, f.of_shape[field], wp.transform_point(pose, wp.where(is_first, point0, point1)), along)
+
+
+@wp.func
 def repair_rows(
     shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, first: int, stride: int, rows_in: Rows
 ) -> None:
     """Repair rows ``first``, ``first + stride``, ... of a buffer of ``capacity`` rows; take out unwritten ones."""
     s = shapes[0]
     rows = rows_in[0]
+    fields = s.fields
+    has_fields = fields.extent.shape[0] > 0
     flat_poses(s)
+    flat_fields(fields)
     flat_rows(rows)
     found = rows.counters[0]
     end = wp.min(found, capacity)
@@ -83,6 +116,9 @@ def repair_rows(
             shape1 = rows.shape1[i]
             if shape0 >= 0 and shape1 >= 0:
                 direct_row(s, body_q, rows, i, shape0, shape1)
+        elif has_fields and rows.shape0[i] >= 0:
+            if not is_felt(s, fields, body_q, rows, i):
+                take_out_row(rows, i)
         i += stride
 
 

@@ -12,6 +12,7 @@ import warp as wp
 from ..kernels.structs import StructCache
 from ..kernels.types import Ints, Poses
 from .counts import Counts, note_pass
+from .field_edges import make_fields
 from .newton_compat import AdaptedPipeline
 from .normals import ShapePoses, repair_all, repair_rows
 from .overflow import Overflow, Selection, join_rows
@@ -75,15 +76,15 @@ class PassEnd:
         self._overflow, self._record = overflow, record
         self._rows, self._structs = RowArguments(self._device), StructCache(self._device)
         self._own_search = own_rows is not None
+        self._fields = make_fields(pipeline.model)
         self._own_rows = wp.zeros(1, dtype=wp.int32, device=self._device) if own_rows is None else own_rows
 
     def run(self, body_q: wp.array, buffer: newton.Contacts) -> None:
         """Bring the contacts of the last pass into ``buffer``."""
         overflow, rows = self._overflow, self._rows
         written, dropped = overflow.written(buffer), overflow.dropped_of(buffer)
-        shapes = self._structs.get(
-            {"body": self._model.shape_body, "kind": self._model.shape_type, "pose": self._pose}, ShapePoses
-        )
+        places = {"body": self._model.shape_body, "kind": self._model.shape_type, "pose": self._pose}
+        shapes = self._structs.get(places, self._make_shapes)
         if self._device.is_cpu:
             kernel = make_end_kernel(written is not buffer, self._own_search)
             inputs = [shapes, body_q, self._own_rows, overflow.tables, rows.of(written)]
@@ -96,6 +97,11 @@ class PassEnd:
         self._launch(repair_all, threads, inputs, [rows.of(written), self._record.counts])
         if selects:
             overflow.select(body_q, buffer, self._record.counts)
+
+    def _make_shapes(self) -> Any:
+        shapes: Any = ShapePoses()
+        shapes.fields = self._fields
+        return shapes
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:
         block_dim, device = 1 if dim == 1 else 256, self._device
