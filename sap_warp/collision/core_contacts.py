@@ -16,7 +16,8 @@ from .box_box import NEAREST, clip_edge, largest_axis, merge_corners, spread_cor
 from .cpu_broad_phase import Shapes
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER
 from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
-from .nearest_points import CorePair, single
+from .nearest_points import CorePair
+from .weights import single
 
 OUTLINE = wp.constant(2 * int(FACE_CORNERS) + 4)
 """Room for the corners of a face that is cut by another one."""

@@ -9,7 +9,8 @@ import warp as wp
 
 from .cpu_broad_phase import Shapes
 from .hull_supports import Supports
-from .nearest_points import ONE, OVERLAP, UNKNOWN, ZERO, CorePair, Corners, lowest_corner, weigh_three
+from .nearest_points import OVERLAP, UNKNOWN, CorePair, lowest_corner
+from .weights import ONE, ZERO, Corners, weigh_three
 
 CORNERS_MAX = wp.constant(64)
 FACES_MAX = wp.constant(128)

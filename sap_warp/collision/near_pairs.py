@@ -15,10 +15,11 @@ from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, GroundPairs, fi
 from .hull_tables import ROOM, Hulls, flat_hulls
 from .hulls_apart import are_apart
 from .least_overlap import find_overlap
-from .nearest_points import APART, NEAR, OVERLAP, double, find_nearest, place_cores, single
+from .nearest_points import APART, NEAR, OVERLAP, find_nearest, place_cores
 from .normals import LAST_ROWS
 from .overflow import Selection
 from .rows import ContactRows, Rows, clear_overrides, copy_rows, flat_rows, next_generation
+from .weights import double, single
 
 MERGED = wp.constant(0.02)
 """Corners closer to each other than this are one contact, relative to the smallest half size of both boxes."""

@@ -5,7 +5,7 @@ Where two surfaces touch to within about 1e-6 m, Newton's GJK finds neither a se
 writes a normal of zero length (newton 1.7; seen for plane / convex mesh, cylinder / box and ellipsoid / box). Shapes
 that are authored just touching do this in their first step. A plane knows its normal; any other such contact is
 taken out, and the next step, in which the surfaces overlap or part, has it back. Contacts with edges inside of a height
-field are taken out too, see `field_edges`.
+field or mesh are taken out too, see `inner_edges`.
 
 The same pass takes out rows that were never written. When a manifold of up to four points reaches over the end of the
 buffer, Newton reserves its rows and writes none of them, so the last rows of a full buffer may be those of an earlier
@@ -18,7 +18,7 @@ import warp as wp
 from ..kernels.structs import make_flat
 from ..kernels.types import Poses
 from .counts import Counts, note_pass
-from .field_edges import DEEP, HFIELD, Fields, flat_fields, looks_out
+from .inner_edges import DEEP, HFIELD, MESH, Fields, flat_fields, looks_out, looks_out_of_mesh
 from .rows import ContactRows, Rows, flat_rows, take_out_row
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
@@ -33,7 +33,10 @@ class ShapePoses:
     body: wp.array(dtype=wp.int32)
     kind: wp.array(dtype=wp.int32)
     pose: wp.array(dtype=wp.transformf)  # in world frame
+    scale: wp.array(dtype=wp.vec3f)
+    source: wp.array(dtype=wp.uint64)
     fields: Fields
+    has_triangles: int  # whether there are height fields or meshes
 
 
 flat_poses = make_flat(ShapePoses)
@@ -74,21 +77,25 @@ def in_world_frame(point: wp.vec3, body: int, body_q: Poses) -> wp.vec3:
 
 @wp.func
 def is_felt(s: wp.ref[ShapePoses], f: wp.ref[Fields], body_q: Poses, rows: wp.ref[ContactRows], i: int) -> bool:
-    """Whether a contact is none with an edge inside of a height field."""
+    """Whether a contact is none with an edge inside of a height field or mesh."""
     shape0 = rows.shape0[i]
     shape1 = rows.shape1[i]
-    is_first = s.kind[shape0] == HFIELD
-    if not is_first and s.kind[shape1] != HFIELD:
+    is_first = s.kind[shape0] == HFIELD or s.kind[shape0] == MESH
+    is_second = s.kind[shape1] == HFIELD or s.kind[shape1] == MESH
+    if is_first == is_second:
         return True
     point0 = in_world_frame(rows.point0[i], s.body[shape0], body_q)
     point1 = in_world_frame(rows.point1[i], s.body[shape1], body_q)
     normal = rows.normal[i]
     if wp.dot(normal, point1 - point0) - rows.margin0[i] - rows.margin1[i] < -DEEP:
         return True
-    field = wp.where(is_first, shape0, shape1)
-    pose = wp.transform_inverse(s.pose[field])
+    shape = wp.where(is_first, shape0, shape1)
+    pose = wp.transform_inverse(s.pose[shape])
     along = wp.transform_vector(pose, wp.where(is_first, normal, -normal))
-    return looks_out(f, f.of_shape[field], wp.transform_point(pose, wp.where(is_first, point0, point1)), along)
+    point = wp.transform_point(pose, wp.where(is_first, point0, point1))
+    if s.kind[shape] == HFIELD:
+        return looks_out(f, f.of_shape[shape], point, along)
+    return looks_out_of_mesh(s.source[shape], s.scale[shape], point, along)
 
 
 @wp.func
@@ -99,7 +106,6 @@ def repair_rows(
     s = shapes[0]
     rows = rows_in[0]
     fields = s.fields
-    has_fields = fields.extent.shape[0] > 0
     flat_poses(s)
     flat_fields(fields)
     flat_rows(rows)
@@ -116,7 +122,7 @@ def repair_rows(
             shape1 = rows.shape1[i]
             if shape0 >= 0 and shape1 >= 0:
                 direct_row(s, body_q, rows, i, shape0, shape1)
-        elif has_fields and rows.shape0[i] >= 0:
+        elif s.has_triangles != 0 and rows.shape0[i] >= 0:
             if not is_felt(s, fields, body_q, rows, i):
                 take_out_row(rows, i)
         i += stride

@@ -7,12 +7,13 @@ import functools
 from typing import Any
 
 import newton
+import numpy as np
 import warp as wp
 
 from ..kernels.structs import StructCache
 from ..kernels.types import Ints, Poses
 from .counts import Counts, note_pass
-from .field_edges import make_fields
+from .inner_edges import HFIELD, MESH, make_fields
 from .newton_compat import AdaptedPipeline
 from .normals import ShapePoses, repair_all, repair_rows
 from .overflow import Overflow, Selection, join_rows
@@ -83,7 +84,9 @@ class PassEnd:
         """Bring the contacts of the last pass into ``buffer``."""
         overflow, rows = self._overflow, self._rows
         written, dropped = overflow.written(buffer), overflow.dropped_of(buffer)
-        places = {"body": self._model.shape_body, "kind": self._model.shape_type, "pose": self._pose}
+        model = self._model
+        places = {"body": model.shape_body, "kind": model.shape_type, "pose": self._pose}
+        places |= {"scale": model.shape_scale, "source": model.shape_source_ptr}
         shapes = self._structs.get(places, self._make_shapes)
         if self._device.is_cpu:
             kernel = make_end_kernel(written is not buffer, self._own_search)
@@ -101,6 +104,7 @@ class PassEnd:
     def _make_shapes(self) -> Any:
         shapes: Any = ShapePoses()
         shapes.fields = self._fields
+        shapes.has_triangles = int(np.isin(self._model.shape_type.numpy(), (int(HFIELD), int(MESH))).any())
         return shapes
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:

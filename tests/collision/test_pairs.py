@@ -254,6 +254,8 @@ def contacts_per_world(pairs: list[tuple[Part, Part]], capacity_per_pair: int = 
     result: list[list[Contact]] = [[] for _ in pairs]
     for i in range(count):
         s0, s1 = int(values["shape0"][i]), int(values["shape1"][i])
+        if s0 < 0:  # taken out
+            continue
         assert s0 // 2 == s1 // 2, "a contact between two worlds"
         assert s0 != s1
         parts, n = pairs[s0 // 2], values["normal"][i]

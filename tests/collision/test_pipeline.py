@@ -13,6 +13,7 @@ from newton.geometry import BroadPhaseExplicit, NarrowPhase
 
 import sap_warp
 from sap_warp import SapCollisionPipeline, sap_collision_state_from_state
+from tests.support.contact_rows import without_inner_edges
 from tests.support.scenes import G, add_ball, add_box, allocations, builder, material
 
 MODES = ("explicit", "sap", "nxn")
@@ -41,7 +42,8 @@ def read(contacts, model, body_q):
         out[f"margin{side}"] = margin.astype(np.float64)
     separation = ((out["core1"] - out["core0"]) * out["normal"]).sum(axis=1)
     out["phi0"] = separation - out["margin0"] - out["margin1"]
-    return out
+    live = out["shape0"] >= 0  # others are taken out
+    return {name: values[live] for name, values in out.items()}
 
 
 def detect(model, state=None, **options):
@@ -458,6 +460,7 @@ def test_unpadded_launches_change_nothing(mode, kinds, rng):
         theirs.collide(state, buffers[1])
         pose = state.body_q.numpy()
         found = [without_own_pairs(read(buffer, model, pose), model) for buffer in buffers]
+        found[1] = without_inner_edges(model, *found)
         assert len(found[0]["shape0"]) > 5
         assert_same_contacts(*found)
 

@@ -1,11 +1,11 @@
 # mypy: disable-error-code="valid-type"
-"""Contacts with edges inside of a height field that no body can feel.
+"""Contacts with edges inside of a height field or mesh that no body can feel.
 
-Newton meets a field triangle by triangle. A box that rests a tenth of a millimetre deep in a flat field finds the
+Newton meets both triangle by triangle. A box that rests a tenth of a millimetre deep in a flat surface finds the
 triangles beside it at its sides, and would push against their edges as against a wall. On a surface, a contact looks
 along the normal of a triangle at its point, or, on a ridge or tip, between those of all triangles there. What looks
-elsewhere is taken out: the triangles under the body have contacts of their own. So a body slides on a field as on a
-plane. At the border of a field edges are real.
+elsewhere is taken out: the triangles under the body have contacts of their own. So a body slides on them as on a plane.
+At the border of a surface edges are real.
 """
 
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 import warp as wp
 
 from ..kernels.structs import make_flat
+from .weights import double, single, weigh_three
 
-HFIELD = wp.constant(int(newton.GeoType.HFIELD))
+HFIELD, MESH = wp.constant(int(newton.GeoType.HFIELD)), wp.constant(int(newton.GeoType.MESH))
 _NEAR = wp.constant(0.02)
 """How near to the border of a cell a point belongs to the cell beyond too, in cells."""
 _LIKELY = wp.constant(0.966)
@@ -25,8 +26,10 @@ _SLACK = wp.constant(0.262)
 """... which directions may be beyond those that triangles and ridges have [rad]."""
 _BETWEEN = wp.constant(0.6)
 """How far from the nearest normal the middle between several may be, in the largest angle between two."""
+_TOUCHING = wp.constant(2.0e-4)
+"""How far from a contact triangles of a mesh may be that meet there [m]."""
 DEEP = wp.constant(5.0e-3)
-"""Bodies this deep in a field keep all contacts: who knows where they came from [m]."""
+"""Bodies this deep in a surface keep all contacts: who knows where they came from [m]."""
 
 
 @wp.struct
@@ -63,9 +66,18 @@ def height_at(f: wp.ref[Fields], field: int, row: int, column: int) -> float:
 
 
 @wp.func
-def add_normal(n: wp.ref[Normals], slope_x: float, slope_y: float) -> None:
-    """A triangle by its slopes."""
-    normal = wp.normalize(wp.vec3f(-slope_x, -slope_y, 1.0))
+def normals_at(along: wp.vec3f) -> Normals:
+    """Of no triangles yet."""
+    n = Normals()
+    n.along = along
+    n.best = -1.0
+    n.spread = 1.0
+    return n
+
+
+@wp.func
+def add_normal(n: wp.ref[Normals], normal: wp.vec3f) -> None:
+    """A triangle by its normal."""
     if n.count == 0:
         n.first = normal
     n.best = wp.max(n.best, wp.dot(n.along, normal))
@@ -85,8 +97,37 @@ def add_cell(f: wp.ref[Fields], field: int, row: int, column: int, n: wp.ref[Nor
     b = height_at(f, field, row, column + 1)
     c = height_at(f, field, row + 1, column)
     d = height_at(f, field, row + 1, column + 1)
-    add_normal(n, (b - a) / x, (d - b) / y)
-    add_normal(n, (d - c) / x, (c - a) / y)
+    add_normal(n, wp.normalize(wp.vec3f((a - b) / x, (b - d) / y, 1.0)))
+    add_normal(n, wp.normalize(wp.vec3f((c - d) / x, (a - c) / y, 1.0)))
+
+
+@wp.func
+def is_between(n: wp.ref[Normals]) -> bool:
+    """Whether the direction is one that the surface has."""
+    if n.best > _LIKELY or wp.dot(n.along, wp.normalize(n.total)) > _LIKELY:
+        return True
+    between = 2.0 * wp.acos(wp.clamp(n.spread, -1.0, 1.0))  # of two normals, each so far from the first at most
+    return wp.acos(wp.clamp(n.best, -1.0, 1.0)) <= _BETWEEN * wp.min(between, wp.pi) + _SLACK
+
+
+@wp.func
+def looks_out_of_mesh(mesh: wp.uint64, scale: wp.vec3f, point: wp.vec3f, along: wp.vec3f) -> bool:
+    """The same for a mesh, in the frame of its shape; at a border, or inside of one triangle, whatever it is."""
+    center = wp.cw_div(point, scale)
+    half = wp.cw_div(wp.vec3f(_TOUCHING, _TOUCHING, _TOUCHING), wp.abs(scale))
+    data = wp.mesh_get(mesh)
+    n = normals_at(along)
+    query = wp.mesh_query_aabb(mesh, center - half, center + half)
+    triangle = int(0)
+    while wp.mesh_query_aabb_next(query, triangle):
+        a = double(wp.cw_mul(scale, data.points[data.indices[3 * triangle]]) - point)
+        b = double(wp.cw_mul(scale, data.points[data.indices[3 * triangle + 1]]) - point)
+        c = double(wp.cw_mul(scale, data.points[data.indices[3 * triangle + 2]]) - point)
+        w = weigh_three(a, b, c)
+        if wp.length(w[0] * a + w[1] * b + w[2] * c) <= wp.float64(_TOUCHING):
+            normal = wp.normalize(single(wp.normalize(wp.cross(b - a, c - a))))
+            add_normal(n, wp.where(wp.dot(normal, along) < 0.0, -normal, normal))  # faces may look inwards
+    return n.count < 2 or is_between(n)
 
 
 @wp.func
@@ -98,10 +139,7 @@ def looks_out(f: wp.ref[Fields], field: int, point: wp.vec3f, along: wp.vec3f) -
     v = 0.5 * (point[1] / extent[1] + 1.0) * float(size[0] - 1)
     if u < _NEAR or v < _NEAR or u > float(size[1] - 1) - _NEAR or v > float(size[0] - 1) - _NEAR:
         return True
-    n = Normals()
-    n.along = along
-    n.best = -1.0
-    n.spread = 1.0
+    n = normals_at(along)
     last_row = wp.min(int(v + _NEAR), size[0] - 2)
     last_column = wp.min(int(u + _NEAR), size[1] - 2)
     row = int(v - _NEAR)
@@ -111,10 +149,7 @@ def looks_out(f: wp.ref[Fields], field: int, point: wp.vec3f, along: wp.vec3f) -
             add_cell(f, field, row, column, n)
             column += 1
         row += 1
-    if n.best > _LIKELY or wp.dot(along, wp.normalize(n.total)) > _LIKELY:
-        return True
-    between = 2.0 * wp.acos(wp.clamp(n.spread, -1.0, 1.0))  # of two normals, each so far from the first at most
-    return wp.acos(wp.clamp(n.best, -1.0, 1.0)) <= _BETWEEN * wp.min(between, wp.pi) + _SLACK
+    return is_between(n)
 
 
 def make_fields(model: newton.Model) -> Any:
