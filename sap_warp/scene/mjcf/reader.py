@@ -96,6 +96,7 @@ def read_mjcf(source: Path | str, check: Check = lambda path: path) -> MjcfDocum
     document = _read(source, check, 0)
     for world in document.sections("worldbody"):
         flatten_frames(world)
+    _choose_inertias(document.root)
     check_references(document.root)
     check_masses(document.root)
     return document
@@ -250,6 +251,19 @@ def _decide_limits(root: Node, automatic: bool) -> None:
                 node.drop(name, switch)
             elif node.get(switch) == "auto":
                 node.drop(switch)
+
+
+def _choose_inertias(root: Node) -> None:
+    """With ``inertiafromgeom="true"`` bodies keep their <inertial> if none of their geoms is in the groups that count."""
+    for compiler in root.children("compiler"):
+        if compiler.get("inertiafromgeom") != "true":
+            continue
+        first, last = (int(group) for group in compiler.get("inertiagrouprange", "0 5").split())
+        for body in (node for part in root.children("worldbody") for node in walk(part) if node.tag == "body"):
+            if any(first <= int(geom.get("group", "0")) <= last for geom in body.children("geom")):
+                for inertial in body.children("inertial"):
+                    body.remove(inertial)
+        compiler.set("inertiafromgeom", "auto")
 
 
 def _inherit_ranges(root: Node) -> None:

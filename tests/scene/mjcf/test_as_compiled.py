@@ -158,3 +158,14 @@ def test_tendon_keeps_its_name():
     """Newton does not know -, so names go through another one."""
     text = arms(end='<tendon><fixed name="my-tendon"><joint joint="ja" coef="1"/></fixed></tendon>')
     assert list(beside.load(text, 0.002).sap_model.newton_model.mujoco.tendon_label) == ["my-tendon"]
+
+
+@pytest.mark.parametrize("groups", ["0 1", "0 5", "4 5"])
+def test_inertial_counts_where_no_geom_does(rng, groups):
+    """With inertiafromgeom="true" geoms of some groups make the mass of a body; one without such keeps its own."""
+    text = f"""<mujoco><compiler inertiafromgeom="true" inertiagrouprange="{groups}"/><default><default class="far">
+<geom group="3"/></default></default><worldbody><body name="a" pos="0 0 1">
+<inertial pos=".1 0 0" mass="2" diaginertia=".1 .2 .25"/><joint axis="0 1 0"/><geom class="far" size=".1"/>
+<frame pos="0 0 .1"><body name="b" pos="0 0 .5"><inertial pos=".1 0 0" mass="5" diaginertia=".1 .2 .25"/><joint axis="1 1 0"/>
+<frame><geom size=".1" group="1"/></frame><geom class="far" size=".2"/></body></frame></body></worldbody></mujoco>"""
+    assert in_states(text, rng) == []
