@@ -86,7 +86,16 @@ _PLUGIN = Unsupported("plugins are not loaded")
 _FLEX = Unsupported("flexible bodies are not simulated")
 _SKIN = Unsupported("skins are not drawn")
 _PLAIN = "name class user group"
-_TRANSMISSION = "joint jointinparent tendon site refsite cranksite slidersite cranklength body gear"
+_TRANSMISSION = "joint jointinparent tendon site refsite cranksite slidersite cranklength gear"
+_ON_BODY = Unsupported("contacts do not pull; the solver refuses actuators on bodies")
+_RATIO = Unsupported(
+    "the solver refuses damping ratios of actuators that are not on a joint; give it kv",
+    lambda node, name: node.get("joint") is None and node.get("jointinparent") is None and _not_zero(node, name),
+)
+_NO_RANGE = Unsupported(
+    "the solver refuses muscles without lengthrange; copy it from MuJoCo's model.actuator_lengthrange",
+    lambda node, name: node.get("lengthrange") is None,
+)
 _RANGES = "ctrllimited ctrlrange forcelimited forcerange"
 _POLYNOMIAL = Unsupported("takes one number here; the others do not act", _several)
 _SPRING = Unsupported(
@@ -108,6 +117,7 @@ def _actuator(meaning: Meaning, *groups: tuple[Meaning, str]) -> Element:
         meaning,
         (LOOKS, _PLAIN),
         (CHECK, _TRANSMISSION),
+        (_ON_BODY, "body"),
         (CHECK, _RANGES),
         (NUMERICS, "lengthrange"),
         (_DELAY, "delay"),
@@ -317,17 +327,18 @@ ELEMENTS: dict[str, Element] = {
     "actuator/position": _actuator(
         NEWTON,
         (NEWTON, "kp kv inheritrange"),
-        (HERE, "dampratio timeconst"),
+        (_RATIO, "dampratio"),
+        (HERE, "timeconst"),
     ),
     "actuator/velocity": _actuator(NEWTON, (NEWTON, "kv")),
-    "actuator/intvelocity": _actuator(NEWTON, (CHECK, "actlimited actrange dampratio inheritrange kp kv")),
+    "actuator/intvelocity": _actuator(NEWTON, (_RATIO, "dampratio"), (CHECK, "actlimited actrange inheritrange kp kv")),
     "actuator/damper": _actuator(NEWTON, (CHECK, "kv")),
     "actuator/orientation": _unsupported_actuator("dampratio input kp kv"),
     "actuator/pid": _unsupported_actuator(
         "dampratio ffrange imax inheritrange input ki kp kv posrange slewmax velrange"
     ),
     "actuator/cylinder": _actuator(HERE, (HERE, "area bias diameter timeconst")),
-    "actuator/muscle": _actuator(HERE, (HERE, "force fpmax fvmax lmax lmin range scale tausmooth timeconst vmax")),
+    "actuator/muscle": _actuator(_NO_RANGE, (HERE, "force fpmax fvmax lmax lmin range scale tausmooth timeconst vmax")),
     "actuator/adhesion": _unsupported_actuator("gain"),
     "actuator/dcmotor": _unsupported_actuator(
         "cogging controller inductance input lugre motorconst nominal resistance saturation thermal"
@@ -399,7 +410,7 @@ def _look(node: Node, path: tuple[str, ...], found: dict[str, list[str]]) -> Non
     if element is None:
         found.setdefault(f"<{node.tag}>: not known here; it is not loaded", []).append(node.place_of())
         return
-    if isinstance(element.meaning, Unsupported):
+    if isinstance(element.meaning, Unsupported) and element.meaning.applies(node, node.tag):
         found.setdefault(f"<{node.tag}>: {element.meaning.reason}", []).append(node.place_of())
         return
     for name in node.attrib if element.attributes else ():

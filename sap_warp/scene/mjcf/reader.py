@@ -254,7 +254,7 @@ def _decide_limits(root: Node, automatic: bool) -> None:
 
 
 def _choose_inertias(root: Node) -> None:
-    """With ``inertiafromgeom="true"`` bodies keep their <inertial> if none of their geoms is in the groups that count."""
+    """With ``inertiafromgeom="true"`` bodies keep <inertial> if none of their geoms is in the groups that count."""
     for compiler in root.children("compiler"):
         if compiler.get("inertiafromgeom") != "true":
             continue
