@@ -12,6 +12,9 @@ buffer, Newton reserves its rows and writes none of them, so the last rows of a 
 pass. Newton sets ``rigid_contact_tids`` to 0 wherever it writes; the last rows are set to -1 here after every pass.
 """
 
+import functools
+from typing import Any
+
 import newton
 import warp as wp
 
@@ -36,7 +39,6 @@ class ShapePoses:
     scale: wp.array(dtype=wp.vec3f)
     source: wp.array(dtype=wp.uint64)
     fields: Fields
-    has_triangles: int  # whether there are height fields or meshes
 
 
 flat_poses = make_flat(ShapePoses)
@@ -98,42 +100,62 @@ def is_felt(s: wp.ref[ShapePoses], f: wp.ref[Fields], body_q: Poses, rows: wp.re
     return looks_out_of_mesh(s.source[shape], s.scale[shape], point, along)
 
 
-@wp.func
-def repair_rows(
-    shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, first: int, stride: int, rows_in: Rows
-) -> None:
-    """Repair rows ``first``, ``first + stride``, ... of a buffer of ``capacity`` rows; take out unwritten ones."""
-    s = shapes[0]
-    rows = rows_in[0]
-    fields = s.fields
-    flat_poses(s)
-    flat_fields(fields)
-    flat_rows(rows)
-    found = rows.counters[0]
-    end = wp.min(found, capacity)
-    i = int(first)
-    while i < end:
-        if i >= capacity - LAST_ROWS:
-            if found > capacity and rows.tids[i] < 0:
-                take_out_row(rows, i)
-            rows.tids[i] = -1
-        if not (wp.length_sq(rows.normal[i]) > 0.5):  # also NaN
-            shape0 = rows.shape0[i]
-            shape1 = rows.shape1[i]
-            if shape0 >= 0 and shape1 >= 0:
-                direct_row(s, body_q, rows, i, shape0, shape1)
-        elif s.has_triangles != 0 and rows.shape0[i] >= 0:
-            if not is_felt(s, fields, body_q, rows, i):
-                take_out_row(rows, i)
-        i += stride
+@functools.cache
+def make_repair_rows(has_triangles: bool) -> Any:
+    """The function that repairs rows; ``has_triangles`` says whether there are height fields or meshes."""
+
+    @wp.func
+    def repair_rows(
+        shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, first: int, stride: int, rows_in: Rows
+    ) -> None:
+        """Repair rows ``first``, ``first + stride``, ... of a buffer of ``capacity`` rows; take out unwritten ones."""
+        s = shapes[0]
+        rows = rows_in[0]
+        fields = s.fields
+        flat_poses(s)
+        flat_fields(fields)
+        flat_rows(rows)
+        found = rows.counters[0]
+        end = wp.min(found, capacity)
+        i = int(first)
+        while i < end:
+            if i >= capacity - LAST_ROWS:
+                if found > capacity and rows.tids[i] < 0:
+                    take_out_row(rows, i)
+                rows.tids[i] = -1
+            if not (wp.length_sq(rows.normal[i]) > 0.5):  # also NaN
+                shape0 = rows.shape0[i]
+                shape1 = rows.shape1[i]
+                if shape0 >= 0 and shape1 >= 0:
+                    direct_row(s, body_q, rows, i, shape0, shape1)
+            elif wp.static(has_triangles):
+                if rows.shape0[i] >= 0:
+                    if not is_felt(s, fields, body_q, rows, i):
+                        take_out_row(rows, i)
+            i += stride
+
+    return repair_rows
 
 
-@wp.kernel(enable_backward=False)
-def repair_all(
-    shapes: wp.array[ShapePoses], body_q: Poses, capacity: int, threads: int, is_last: int, rows: Rows, counts: Counts
-) -> None:
-    """Repair all rows, spread over threads; note the counts of the pass if nothing comes after."""
-    repair_rows(shapes, body_q, capacity, wp.tid(), threads, rows)
-    if wp.tid() == 0 and is_last != 0:
-        found = rows[0].counters[0]
-        note_pass(counts[0], found, capacity, found, capacity, rows[0].counters[2])
+@functools.cache
+def make_repair_kernel(has_triangles: bool) -> Any:
+    """The kernel for CUDA, see `make_repair_rows`."""
+    repair_rows = make_repair_rows(has_triangles)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def repair_all(
+        shapes: wp.array[ShapePoses],
+        body_q: Poses,
+        capacity: int,
+        threads: int,
+        is_last: int,
+        rows: Rows,
+        counts: Counts,
+    ) -> None:
+        """Repair all rows, spread over threads; note the counts of the pass if nothing comes after."""
+        repair_rows(shapes, body_q, capacity, wp.tid(), threads, rows)
+        if wp.tid() == 0 and is_last != 0:
+            found = rows[0].counters[0]
+            note_pass(counts[0], found, capacity, found, capacity, rows[0].counters[2])
+
+    return repair_all

@@ -15,7 +15,7 @@ from ..kernels.types import Ints, Poses
 from .counts import Counts, note_pass
 from .inner_edges import HFIELD, MESH, make_fields
 from .newton_compat import AdaptedPipeline
-from .normals import ShapePoses, repair_all, repair_rows
+from .normals import ShapePoses, make_repair_kernel, make_repair_rows
 from .overflow import Overflow, Selection, join_rows
 from .records import CapacityRecord
 from .rows import RowArguments, Rows, close_rows
@@ -25,13 +25,15 @@ CUDA_THREADS = 16384
 
 
 @functools.cache
-def make_end_kernel(selects: bool, own_search: bool) -> Any:
+def make_end_kernel(selects: bool, own_search: bool, has_triangles: bool) -> Any:
     """The kernel for one thread.
 
     Args:
         selects: Whether Newton wrote into a larger buffer, ``source``; else that is the caller's.
         own_search: Whether Newton's pipeline left the counting of passes to us.
+        has_triangles: Whether there are height fields or meshes.
     """
+    repair_rows = make_repair_rows(has_triangles)
 
     @wp.kernel(module="unique", enable_backward=False)
     def end_pass(
@@ -78,6 +80,7 @@ class PassEnd:
         self._rows, self._structs = RowArguments(self._device), StructCache(self._device)
         self._own_search = own_rows is not None
         self._fields = make_fields(pipeline.model)
+        self._has_triangles = bool(np.isin(pipeline.model.shape_type.numpy(), (int(HFIELD), int(MESH))).any())
         self._own_rows = wp.zeros(1, dtype=wp.int32, device=self._device) if own_rows is None else own_rows
 
     def run(self, body_q: wp.array, buffer: newton.Contacts) -> None:
@@ -89,7 +92,7 @@ class PassEnd:
         places |= {"scale": model.shape_scale, "source": model.shape_source_ptr}
         shapes = self._structs.get(places, self._make_shapes)
         if self._device.is_cpu:
-            kernel = make_end_kernel(written is not buffer, self._own_search)
+            kernel = make_end_kernel(written is not buffer, self._own_search, self._has_triangles)
             inputs = [shapes, body_q, self._own_rows, overflow.tables, rows.of(written)]
             self._launch(kernel, 1, inputs, [rows.of(buffer), dropped, self._record.counts])
             return
@@ -97,14 +100,13 @@ class PassEnd:
         threads = min(found_max, CUDA_THREADS)
         selects = written is not buffer
         inputs = [shapes, body_q, found_max, threads, int(not selects)]
-        self._launch(repair_all, threads, inputs, [rows.of(written), self._record.counts])
+        self._launch(make_repair_kernel(self._has_triangles), threads, inputs, [rows.of(written), self._record.counts])
         if selects:
             overflow.select(body_q, buffer, self._record.counts)
 
     def _make_shapes(self) -> Any:
         shapes: Any = ShapePoses()
         shapes.fields = self._fields
-        shapes.has_triangles = int(np.isin(self._model.shape_type.numpy(), (int(HFIELD), int(MESH))).any())
         return shapes
 
     def _launch(self, kernel: Any, dim: int, inputs: list[Any], outputs: list[Any]) -> None:

@@ -181,7 +181,7 @@ def test_a_sufficient_buffer_costs_nothing(model, monkeypatch):
         contacts = pipeline.contacts()
         launched.clear()
         pipeline.collide(state, contacts)
-        assert launched[-1] is make_end_kernel(selects, own_search=True)
+        assert launched[-1] is make_end_kernel(selects, own_search=True, has_triangles=False)
 
 
 @pytest.mark.parametrize(
