@@ -705,9 +705,10 @@ def test_quaternion_convention_of_this_file():
 
 def test_kernels_compile_for_cuda(tmp_path):
     """NVRTC builds every kernel module of the package."""
-    from sap_warp.collision import counts, newton_compat, normals, overflow, state
+    from sap_warp.collision import counts, newton_compat, overflow, state
+    from sap_warp.collision.normals import make_repair_kernel
 
-    modules = (counts, newton_compat, normals, overflow, state)
+    modules = (counts, newton_compat, overflow, state, *(make_repair_kernel(has).module for has in (False, True)))
     for module in modules:
         wp.compile_aot_module(module, arch=[80], module_dir=tmp_path, use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == len(modules)

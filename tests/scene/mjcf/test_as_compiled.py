@@ -150,7 +150,8 @@ def test_damping_ratio_of_a_tendon_is_refused_beside_a_joint_without_a_name():
     tendon = '<tendon><fixed name="t"><joint joint="ja" coef="1"/></fixed></tendon>'
     text = arms(end=f'{tendon}<actuator><position name="p" tendon="t" kp="3" dampratio="1"/></actuator>')
     text = text.replace("</worldbody>", '<body name="d"><freejoint/><geom size=".1"/></body></worldbody>')
-    (feature,) = beside.load(text, 0.002).unsupported_features
+    listed, feature = beside.load(text, 0.002).unsupported_features
+    assert '<position dampratio="1">' in str(listed)
     assert "damping ratio that do not act on a joint" in str(feature) and "'p'" in str(feature)
 
 
