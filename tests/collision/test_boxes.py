@@ -138,29 +138,17 @@ def test_a_box_that_lies_flat_is_carried_where_the_faces_overlap(upper):
     np.testing.assert_allclose(phi, -5e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("upper", ["capsule", "capsule on hull"])
-def test_a_capsule_that_lies_flat_has_two_contacts_where_its_axis_is_over_the_face(upper):
-    """Half over the edge: at one end of the axis, and over the edge."""
+@pytest.mark.parametrize("upper", ["capsule", "capsule on hull", "roll", "roll on hull"])
+def test_what_is_round_and_lies_flat_has_two_contacts_where_its_line_is_over_the_face(upper):
+    """Half over the edge: at one end of a capsule's axis or of a cylinder's side, and over the edge."""
     model, pipeline = pairs_of(upper, 1)
     turn = wp.quat_from_axis_angle(wp.vec3(0.0, 1.0, 0.0), 0.5 * np.pi)
     rows, _ = collide(model, pipeline, [[0, 0, 0, 0, 0, 0, 1], [0.1, 0.03, 0.0695, *turn]])
-    box, axis = ("point1", "point0") if rows["shape0"][0] == 1 else ("point0", "point1")
+    box, line = ("point1", "point0") if rows["shape0"][0] == 1 else ("point0", "point1")
     order = np.argsort(rows[box][:, 0])
+    out = 0.0 if upper.startswith("capsule") else RADIUS  # a capsule's contacts are on its core
     np.testing.assert_allclose(rows[box][order], [[0.02, 0.03, 0.04], [0.12, 0.03, 0.04]], atol=3e-6)
-    np.testing.assert_allclose(rows[axis][order], [[0.0, 0.0, -0.08], [0.0, 0.0, 0.02]], atol=3e-6)
-    np.testing.assert_allclose(np.abs(rows["normal"]), [[0.0, 0.0, 1.0]] * 2, atol=1e-6)
-
-
-@pytest.mark.parametrize("upper", ["roll", "roll on hull"])
-def test_a_cylinder_that_lies_flat_has_two_contacts_where_its_side_is_over_the_face(upper):
-    """As a capsule does, on its surface."""
-    model, pipeline = pairs_of(upper, 1)
-    turn = wp.quat_from_axis_angle(wp.vec3(0.0, 1.0, 0.0), 0.5 * np.pi)
-    rows, _ = collide(model, pipeline, [[0, 0, 0, 0, 0, 0, 1], [0.1, 0.03, 0.0695, *turn]])
-    box, side = ("point1", "point0") if rows["shape0"][0] == 1 else ("point0", "point1")
-    order = np.argsort(rows[box][:, 0])
-    np.testing.assert_allclose(rows[box][order], [[0.02, 0.03, 0.04], [0.12, 0.03, 0.04]], atol=3e-6)
-    np.testing.assert_allclose(rows[side][order], [[RADIUS, 0.0, -0.08], [RADIUS, 0.0, 0.02]], atol=3e-6)
+    np.testing.assert_allclose(rows[line][order], [[out, 0.0, -0.08], [out, 0.0, 0.02]], atol=3e-6)
     np.testing.assert_allclose(np.abs(rows["normal"]), [[0.0, 0.0, 1.0]] * 2, atol=1e-6)
 
 
