@@ -26,6 +26,12 @@ def lane() -> int:
     ...
 
 
+@wp.func_native("#ifdef __CUDA_ARCH__\n    return blockDim.x;\n#else\n    return WP_TILE_BLOCK_DIM;\n#endif\n")
+def lane_count() -> int:
+    """Lanes that share a world, the stride of loops over its work."""
+    ...
+
+
 ONE_WARP = "#if WP_TILE_BLOCK_DIM == 32 && defined(__CUDA_ARCH__)\n"
 """Opens the part of a native snippet that is for blocks of one warp, the default on CUDA for worlds of usual size."""
 
@@ -128,7 +134,7 @@ _ADD_THREE = """
 
 @wp.func_native("return WP_TILE_BLOCK_DIM;")
 def _lane_count() -> int:
-    """As ``wp.block_dim()``, which NVRTC does not know: it would keep all ways to add."""
+    """As `lane_count`, and known to NVRTC, which would keep all ways to add else."""
     ...
 
 

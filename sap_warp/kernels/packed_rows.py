@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from .lanes import barrier, is_native, lane, native_twin, with_native
+from .lanes import barrier, is_native, lane, lane_count, native_twin, with_native
 from .types import Types
 from .warps import LARGEST_PIVOT, fits_a_warp, make_warp_multiply, make_warp_solve
 
@@ -76,7 +76,7 @@ def make_row_products(types: Types) -> SimpleNamespace:
         while j < end:
             address = rows.entry[j] + j - rows.first[j]
             matrix[address] = scalar(1.0) / wp.sqrt(matrix[address])
-            j += wp.block_dim()
+            j += lane_count()
         barrier()
 
     @wp.func
@@ -86,7 +86,7 @@ def make_row_products(types: Types) -> SimpleNamespace:
         j = int(start + lane())
         while j < end:
             x[j] = x[j] * matrix[rows.entry[j] + j - rows.first[j]]
-            j += wp.block_dim()
+            j += lane_count()
         barrier()
 
     return SimpleNamespace(
@@ -130,7 +130,7 @@ def make_solve_tree(types: Types):
                         i = rows.above[rows.above_start[j] + i]
                         ai = rows.entry[i] - rows.first[i]
                     matrix[ai + j] = matrix[ai + j] - dot(matrix, ai, aj, fj, j)
-                k += wp.block_dim()
+                k += lane_count()
             barrier()
             k = int(lane())
             while k < (at_end - at) * width:
@@ -144,7 +144,7 @@ def make_solve_tree(types: Types):
                         i = rows.above[rows.above_start[j] + i]
                         ai = rows.entry[i] - rows.first[i]
                         matrix[ai + j] = matrix[ai + j] * inverse
-                k += wp.block_dim()
+                k += lane_count()
             barrier()
             at = at_end
         at = roots
@@ -166,7 +166,7 @@ def make_solve_tree(types: Types):
                     i = rows.above[last]
                     ai = rows.entry[i] - rows.first[i]
                     x[j] = x[j] - matrix[ai + j] * (x[i] * matrix[ai + i])
-                j += wp.block_dim()
+                j += lane_count()
             barrier()
             depth += 1
         scale_by_diagonal(matrix, rows, start, end, x)
@@ -201,7 +201,7 @@ def make_solve_coupled(types: Types):
                 if fi <= j:
                     ai = rows.entry[i] - fi
                     matrix[ai + j] = matrix[ai + j] - dot(matrix, ai, aj, wp.max(fi, fj), j)
-                i += wp.block_dim()
+                i += lane_count()
             barrier()
             pivot = matrix[aj + j]
             if is_bad(pivot):
@@ -216,7 +216,7 @@ def make_solve_coupled(types: Types):
                     entry = matrix[address] * inverse
                     matrix[address] = entry
                     x[i] = x[i] - entry * y
-                i += wp.block_dim()
+                i += lane_count()
             barrier()
             j += 1
         invert_diagonal(matrix, rows, start, end)
@@ -229,7 +229,7 @@ def make_solve_coupled(types: Types):
             k = int(fj + lane())
             while k < j:
                 x[k] = x[k] - matrix[aj + k] * y
-                k += wp.block_dim()
+                k += lane_count()
             barrier()
             j -= 1
         scale_by_diagonal(matrix, rows, start, end, x)
@@ -310,7 +310,7 @@ def make_multiply(types: Types, vector_types: Types):
                 s += number(matrix[rows.entry[i] + j - rows.first[i]]) * x[i]
                 k += 1
             y[j] = s
-            j += wp.block_dim()
+            j += lane_count()
         barrier()
 
     return multiply
@@ -370,7 +370,7 @@ def make_add_rows(types: Types, column_types: Types):
                     value += scalar(sw[c]) * forces[at + c * count] + scalar(sv[c]) * forces[at + (c + 3) * count]
                 target[to_row + k] = value
                 k += 1
-            i += wp.block_dim()
+            i += lane_count()
         barrier()
 
     return SimpleNamespace(store_force=store_force, add_rows=add_rows)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, lane, lane_count, make_block_sum
 from ..kernels.warps import count_lanes, fits_a_warp, lanes_before
 from .constraint_terms import make_constraint_terms
 from .momentum_cost import make_find_v_star
@@ -67,7 +67,7 @@ def make_choose_terms(precisions: Precisions) -> SimpleNamespace:
         e = int(p.first + lane())
         while e < p.last:
             s.kind[e] = p.terms.kind[e] & TERMS
-            e += wp.block_dim()
+            e += lane_count()
         list_terms(p, s)
 
     @wp.func
@@ -102,7 +102,7 @@ def make_admit_limits(precisions: Precisions):
         while e < p.last:
             if is_crossed(p.terms, p.terms.kind[e], s.kind[e], e, s.v[e]):
                 crossed[0] += scalar(1.0)
-            e += wp.block_dim()
+            e += lane_count()
         crossed = block_sum(crossed, s.scratch, p.world)
         if crossed[0] == scalar(0.0):
             return False
@@ -117,7 +117,7 @@ def make_admit_limits(precisions: Precisions):
                 if (near & ~s.kind[e]) != 0:
                     s.kind[e] = s.kind[e] | near
                     admitted[0] += scalar(1.0)
-                e += wp.block_dim()
+                e += lane_count()
             list_terms(p, s)
         return block_sum(admitted, s.scratch, p.world)[0] > scalar(0.0)
 

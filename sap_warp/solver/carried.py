@@ -13,7 +13,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .boundary_data import make_boundary_data
@@ -53,7 +53,7 @@ def make_carried(pose: Types, types: Types) -> tuple[Any, Any]:
             m.w = w
             m.v = v
             io.carried[i] = m
-            i += wp.block_dim()
+            i += lane_count()
         barrier()
 
     @wp.func

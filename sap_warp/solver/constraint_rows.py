@@ -17,7 +17,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .constraint_data import (
@@ -177,13 +177,13 @@ def make_constraint_kernel(pose: Types, dynamics: Types, types: Types):
 
     @solver_kernel
     def constraint_data(first_world: int, stage: wp.array[Stage], sources: wp.array[RowSource], dt: F):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         k = stage[0].rows
         row_end = k.world_row[world + 1]
         row = int(k.world_row[world] + lane())
         while row < row_end:
             if sources[row].kind != LENGTH:
                 prepare_row(stage[0].input, sources[row], k, row, dt)
-            row += wp.block_dim()
+            row += lane_count()
 
     return constraint_data

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from .constraint_data import make_constraint_data
 from .solve_data import Precisions, make_problem
 from .terms.bounded import UNBOUNDED, make_bounded_term
@@ -64,14 +64,14 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
     @wp.func
     def start_rows(p: wp.ref[Problem], s: wp.ref[Data]):
         """Slack of all rows at s.v."""
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
             s.slack[row] = p.bilateral.vhat[row] - rate(p.bilateral, row, s.v)
 
     @wp.func
     def rows_cost(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """A lane's share of the cost of the rows without bounds, and of those with bounds."""
         cost = vec3()
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
             if p.bilateral.R[row] > scalar(0.0):
                 value = row_term(p.bilateral, row, s.slack[row])[0]
                 if has_bounds(p.bilateral, row):
@@ -84,7 +84,7 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
     def aim_rows(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
         """Change of the slack along s.dv; returns a lane's share of slope and curvature of rows without bounds."""
         total = vec3()
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
             change = -rate(p.bilateral, row, s.dv)
             s.dslack[row] = change
             if p.bilateral.R[row] > scalar(0.0) and not has_bounds(p.bilateral, row):
@@ -96,7 +96,7 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
     def bounded_along(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar) -> vec3:
         """A lane's share of cost, slope and curvature in alpha of the rows with bounds."""
         total = vec3()
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
             if p.bilateral.R[row] > scalar(0.0) and has_bounds(p.bilateral, row):
                 change = s.dslack[row]
                 term = row_term(p.bilateral, row, s.slack[row] + alpha * change)
@@ -105,7 +105,7 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
 
     @wp.func
     def advance_rows(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar):
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], wp.block_dim()):
+        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
             s.slack[row] = s.slack[row] + alpha * s.dslack[row]
 
     @wp.func
@@ -114,7 +114,7 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
         e = int(p.first + lane())
         while e < p.last:
             s.impulse[e] = scalar(0.0)
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         row_end = p.bilateral.world_row[p.world + 1]
         row = int(p.bilateral.world_row[p.world])
@@ -126,7 +126,7 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
                 while i < i_end:
                     e = p.bilateral.entry_dof[i]
                     s.impulse[e] = s.impulse[e] + p.bilateral.J[i] * gamma
-                    i += wp.block_dim()
+                    i += lane_count()
             barrier()
             row += 1
 
@@ -149,7 +149,7 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
                         a = address + p.bilateral.entry_dof[j]
                         s.H[a] = s.H[a] + lscalar(weight * p.bilateral.J[i] * p.bilateral.J[j])
                         j += 1
-                    i += wp.block_dim()
+                    i += lane_count()
             barrier()
             row += 1
 

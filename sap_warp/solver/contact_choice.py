@@ -11,7 +11,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.types import Types
 from ..kernels.warps import is_warp, make_from_lane
 from .contact_input import ContactInput
@@ -56,7 +56,7 @@ def make_keep_deepest(pose: Types, contact_pose: Types, dynamics: Types) -> Any:
         found.phi = -scalar(wp.static(2.0 * FARTHEST))
         found.contact = -1
         found.place = -1
-        stride = wp.where(is_warp(), wp.block_dim(), 1)
+        stride = wp.where(is_warp(), lane_count(), 1)
         place = first + wp.where(is_warp(), lane(), 0)
         while place < last:
             i = slot[place]

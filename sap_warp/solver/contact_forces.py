@@ -10,7 +10,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache
@@ -115,16 +115,16 @@ def make_contact_force_kernel(precisions: Precisions):
     def contact_forces(
         first_world: int, problem: wp.array[Problem], data: wp.array[Data], arrays: wp.array[ForceArrays], dt: F
     ):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         p = problem[0]
         s = data[0]
         out = arrays[0]
         p.h = scalar(dt)
         base = world * p.contacts.capacity
-        for row in range(base + lane(), base + p.contacts.count[world], wp.block_dim()):
+        for row in range(base + lane(), base + p.contacts.count[world], lane_count()):
             if p.contacts.source[row] >= 0:
                 store_contact(p, s, out, row)
-        for b in range(p.layout.world_body[world] + lane(), p.layout.world_body[world + 1], wp.block_dim()):
+        for b in range(p.layout.world_body[world] + lane(), p.layout.world_body[world + 1], lane_count()):
             store_body(p, s, out, b)
 
     return contact_forces

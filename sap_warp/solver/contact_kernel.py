@@ -10,7 +10,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import make_flat, struct_parameter
 from ..kernels.types import Ints
@@ -71,7 +71,7 @@ def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNa
         i = int(s.layout.world_term[world] + lane())
         while i < i_end:
             prepare_dof(s, dofs, s.layout.term_dof[i], dt)
-            i += wp.block_dim()
+            i += lane_count()
 
     @large(by_value)
     def prepare_distances(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64) -> int:
@@ -141,7 +141,7 @@ def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNames
         flat_stage(s)
         flat_contacts(c)
         row = int(first + lane())
-        stride = wp.block_dim()
+        stride = lane_count()
         if s.law.weight_mode == DELASSUS:  # needs the world's one scratch column: lane 0 takes all rows
             barrier()
             row = wp.where(lane() == 0, first, end)
@@ -224,7 +224,7 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
     def contact_data(
         first_world: int, stage: stage_type, contacts: wp.array[ContactInput], dofs: wp.array[DofInput], dt: wp.float64
     ):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         prepare_dofs(stage, dofs, world, dt)
         s = read_stage(stage)
         slots = s.slots

@@ -10,7 +10,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.types import Ints, Types
 from ..kernels.warps import any_lane, fits_a_warp, is_warp
 from .contact_data import make_contact_data
@@ -33,12 +33,12 @@ def sort_by_lanes(slot: Ints, first: int, last: int, room: Ints, base: int):
             place += wp.where(slot[j] < value, 1, 0)
             j += 1
         room[place] = value
-        i += wp.block_dim()
+        i += lane_count()
     barrier()
     i = int(first + lane())
     while i < last:
         slot[i] = room[base + i - first]
-        i += wp.block_dim()
+        i += lane_count()
     barrier()
 
 
@@ -85,7 +85,7 @@ def make_list_bodies(types: Types) -> SimpleNamespace:
         found = bool(False)
         while row < row_end:
             found = found or (out.body_a[row] >= 0 and out.body_b[row] >= 0)
-            row += wp.where(is_warp(), wp.block_dim(), 1)
+            row += wp.where(is_warp(), lane_count(), 1)
         return any_lane(found)
 
     @wp.func
@@ -100,7 +100,7 @@ def make_list_bodies(types: Types) -> SimpleNamespace:
                     if wp.atomic_max(out.body_active, above, 1) != 0:
                         break
                     above = layout.body_parent[above]
-            b += wp.block_dim()
+            b += lane_count()
 
     return SimpleNamespace(list_body=list_body, any_couples=any_couples, mark_active=mark_active)
 
@@ -124,7 +124,7 @@ def make_widen_by_lanes(types: Types) -> Any:
         """Addresses of the Hessian's rows, one after the other; each lane has a run of dofs."""
         start = layout.world_dof[world]
         end = layout.world_dof[world + 1]
-        share = (end - start + wp.block_dim() - 1) // wp.block_dim()
+        share = (end - start + lane_count() - 1) // lane_count()
         first = wp.min(start + lane() * share, end)
         last = wp.min(first + share, end)
         total = int(0)
@@ -160,7 +160,7 @@ def make_widen_by_lanes(types: Types) -> Any:
         e = int(start + lane())
         while e < end:
             out.place[e] = e
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         if by_contacts and coupled == 0 and not fits_a_warp(end - start):
             if lane() == 0:
@@ -169,7 +169,7 @@ def make_widen_by_lanes(types: Types) -> Any:
         e = int(start + lane())
         while e < end:
             out.placed_first[out.place[e]] = out.place[e] - (e - layout.dof_reach[e])
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         base = world * out.capacity
         row_end = base + out.count[world]
@@ -180,7 +180,7 @@ def make_widen_by_lanes(types: Types) -> Any:
             if a >= 0 and b >= 0:
                 reach_left(layout, out, a, b)
                 reach_left(layout, out, b, a)
-            row += wp.block_dim()
+            row += lane_count()
         barrier()
         give_entries(layout, out, world)
         if lane() == 0:
@@ -203,7 +203,7 @@ def make_list_by_lanes(types: Types) -> Any:
         while b < last_body:
             out.body_active[b] = 0
             list_body(out, world, b)
-            b += wp.block_dim()
+            b += lane_count()
         narrow = out.narrow[world]
         coupled = any_couples(out, world)
         barrier()

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from ..kernels.contact_gap import contact_gap
+from ..kernels.lanes import lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .contact_input import CARRIED, MASSLESS, ContactInput, ShapeOwner
@@ -184,7 +185,7 @@ def make_assign_contacts(precisions: ContactPrecisions):
             s.rows.mu[row] = mu
             s.rows.vhat[row] = rate
             s.rows.Rn[row] = soft
-            row += wp.block_dim()
+            row += lane_count()
         return special
 
     return assign_contacts
@@ -259,7 +260,7 @@ def make_place_contacts(precisions: ContactPrecisions):
             s.rows.drift[row] = vec3()
             s.rows.phi0[row] = scalar(phi0)
             store_regularization(s, row, scalar(w))
-            row += wp.block_dim()
+            row += lane_count()
 
     return place_contacts
 

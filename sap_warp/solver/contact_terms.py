@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp
 from .small_worlds import make_row_velocities
@@ -89,7 +89,7 @@ def make_velocities(precisions: Precisions) -> SimpleNamespace:
                         e += 1
                     s.Vw[b] = w
                     s.Vv[b] = u
-                i += wp.block_dim()
+                i += lane_count()
             barrier()
             level += 1
 
@@ -143,7 +143,7 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
                 p.contacts.Rn[row],
             )
             s.track[row] = c
-            row += wp.block_dim()
+            row += lane_count()
 
     @wp.func
     def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
@@ -154,6 +154,6 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
             s.vc[row] = vc
             if renew:
                 s.projection[row] = project_row(p, row, vc)
-            row += wp.block_dim()
+            row += lane_count()
 
     return SimpleNamespace(aim_contacts=aim_contacts, advance_contacts=advance_contacts)

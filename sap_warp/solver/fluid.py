@@ -22,7 +22,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
@@ -93,7 +93,7 @@ def make_fluid_kernel(Stage: Any, types: Types):
 
     @solver_kernel
     def add_drag(first_world: int, stage: wp.array(dtype=Stage), medium: wp.array(dtype=Medium), dt: F):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         layout = stage[0].layout
         links = stage[0].links
         d = stage[0].d
@@ -120,7 +120,7 @@ def make_fluid_kernel(Stage: Any, types: Types):
                 moment = torque + wp.cross(arm, f)
             medium[0].force[b] = f
             medium[0].moment[b] = moment
-            b += wp.block_dim()
+            b += lane_count()
         barrier()
         e_end = layout.world_dof[world + 1]
         e = int(layout.world_dof[world] + lane())
@@ -133,7 +133,7 @@ def make_fluid_kernel(Stage: Any, types: Types):
                     force += wp.dot(medium[0].moment[b], wp.vec3d(to_vec3(d.Sw[e])))
                 b += 1
             d.impulse[e] = d.impulse[e] + scalar(dt * force)
-            e += wp.block_dim()
+            e += lane_count()
         if lane() == 0 and wp.length(wind) > F(0.0):
             d.watched[world] = 0  # `stability` has no account of the wind's work
 

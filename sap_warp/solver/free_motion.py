@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..kernels.lanes import barrier, is_native, lane, native_twin
+from ..kernels.lanes import barrier, is_native, lane, lane_count, native_twin
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.packed_rows import make_add_rows, make_cholesky
 from ..kernels.scratch import Scratch, make_window, world_starts
@@ -188,7 +188,7 @@ def make_dynamics(pose: Types, types: Types):
         b = int(stage.layout.world_body[world] + lane())
         while b < b_end:
             body_dynamics(stage.links[b], stage.d, b, gravity, inputs.body_f)
-            b += wp.block_dim()
+            b += lane_count()
         barrier()
         last_level = stage.layout.world_level[world]
         level = int(stage.layout.world_level[world + 1])
@@ -198,7 +198,7 @@ def make_dynamics(pose: Types, types: Types):
             i = int(stage.layout.level_start[level] + lane())
             while i < i_end:
                 add_children(stage, stage.layout.level_body[i])
-                i += wp.block_dim()
+                i += lane_count()
             barrier()
         e = int(start + lane())
         while e < end:
@@ -219,7 +219,7 @@ def make_dynamics(pose: Types, types: Types):
             bias = wp.dot(sw, vec3(row[10], row[11], row[12])) + wp.dot(sv, vec3(row[13], row[14], row[15]))
             impulse = h * (scalar(inputs.joint_f[dof]) - bias - damping * scalar(stage.d.v0[e]))
             stage.d.impulse[e] = impulse
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         return 0
 
@@ -264,7 +264,7 @@ def make_free_motion_kernel(pose: Types, types: Types, by_value: bool):
 
     @solver_kernel
     def free_motion(first_world: int, stage_in: stage_type, inputs_in: wp.array[MotionInput], dt: wp.float64):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         stage = read_stage(stage_in)
         inputs = inputs_in[0]
         flat_input(inputs)
@@ -290,7 +290,7 @@ def make_free_motion_kernel(pose: Types, types: Types, by_value: bool):
             if not (A_ee > scalar(0.0)):
                 wp.atomic_or(stage.d.mark, world, NOT_POSITIVE)
             stage.d.inverse_diagonal[e] = scalar(1.0) / A_ee
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         if lane() == 0:
             mark = stage.d.mark[world]
@@ -310,7 +310,7 @@ def make_free_velocity_kernel(pose: Types, types: Types):
 
     @solver_kernel
     def free_velocity(first_world: int, stage_in: wp.array[Stage]):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         stage = stage_in[0]
         flat_stage(stage)
         start = stage.layout.world_dof[world]
@@ -319,11 +319,11 @@ def make_free_velocity_kernel(pose: Types, types: Types):
         i = int(stage.layout.world_entry[world] + lane())
         while i < i_end:
             stage.d.A_factor[i] = stage.d.A[i]
-            i += wp.block_dim()
+            i += lane_count()
         e = int(start + lane())
         while e < end:
             stage.d.v_star[e] = stage.d.impulse[e]
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         coupled = 1 - stage.layout.has_chains  # that way needs no tables
         ok = solve(stage.d.A_factor, stage.layout.rows, start, end - start, coupled, stage.d.v_star)
@@ -333,12 +333,12 @@ def make_free_velocity_kernel(pose: Types, types: Types):
             if ok != 0:
                 v += stage.d.v_star[e]
             stage.d.v_star[e] = v
-            e += wp.block_dim()
+            e += lane_count()
         e_end = stage.layout.world_prescribed[world + 1]
         e = int(stage.layout.world_prescribed[world] + lane())
         while e < e_end:
             stage.d.v_star[e] = scalar(stage.d.v0[e])
-            e += wp.block_dim()
+            e += lane_count()
         if lane() == 0 and ok == 0 and stage.d.status[world] == 0:
             stage.d.status[world] = FREE_MOTION_FAILED
 

@@ -12,7 +12,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Floats, Types, Vectors
@@ -34,7 +34,7 @@ def make_compensation_kernel(Stage: Any, types: Types):
 
     @solver_kernel
     def compensate_gravity(first_world: int, stage: wp.array[Stage], gravity: Vectors, factor: Floats, dt: wp.float64):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         layout = stage[0].layout
         links = stage[0].links
         d = stage[0].d
@@ -53,7 +53,7 @@ def make_compensation_kernel(Stage: Any, types: Types):
                     force -= c * scalar(links[b].mass) * wp.dot(g, d.Sv[e] + wp.cross(d.Sw[e], arm))
                 b += 1
             d.impulse[e] = d.impulse[e] + scalar(dt) * force
-            e += wp.block_dim()
+            e += lane_count()
         if lane() == 0:
             d.watched[world] = 0
 

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import lane, make_block_sum
+from ..kernels.lanes import lane, lane_count, make_block_sum
 from .contact_terms import make_row_projections
 from .kinematics import make_point_acceleration
 from .solve_data import Precisions, make_problem
@@ -81,7 +81,7 @@ def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
         while row < p.row_end:
             if overshoots(p, s, row):
                 count[0] += scalar(1.0)
-            row += wp.block_dim()
+            row += lane_count()
         return block_sum(count, s.scratch, p.world)[0] > scalar(0.0)
 
     @wp.func
@@ -98,7 +98,7 @@ def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
                     at = hold_row(p, row, vc)
                     kept[0] += scalar(1.0)
             s.projection[row] = at
-            row += wp.block_dim()
+            row += lane_count()
         return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
 
     return SimpleNamespace(any_overshoots=any_overshoots, hold_contacts=hold_contacts)

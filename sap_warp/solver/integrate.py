@@ -16,7 +16,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Doubles, Types
 from .boundary_data import make_boundary_data
@@ -144,7 +144,7 @@ def make_advance_world(pose: Types, types: Types) -> Any:
             if i >= 0:
                 dof = io.layout.dof_newton[e]
                 io.c.q[i] = io.c.q[i] + (old * io.c.v[dof] + new * io.v_new[dof])
-            e += wp.block_dim()
+            e += lane_count()
         i_end = io.layout.world_turning[world + 1]
         i = int(io.layout.world_turning[world] + lane())
         while i < i_end:
@@ -152,7 +152,7 @@ def make_advance_world(pose: Types, types: Types) -> Any:
             if io.layout.body_prescribed[b] == 0:
                 centered = io.integration >= CENTERED and io.layout.body_frame[b] == FRAME_STILL
                 advance_joint(io, io.layout.body_joint[b], h, centered)
-            i += wp.block_dim()
+            i += lane_count()
         barrier()
 
     return advance_world

@@ -12,7 +12,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache, array_struct
@@ -235,13 +235,13 @@ def make_joint_force_kernel(precisions: Precisions):
         arrays: wp.array[JointForceArrays],
         dt: wp.float64,
     ):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         p = problem[0]
         s = data[0]
         input = inputs[0]
         out = arrays[0]
         p.h = scalar(dt)
-        for e in range(p.layout.world_dof[world] + lane(), p.layout.world_dof[world + 1], wp.block_dim()):
+        for e in range(p.layout.world_dof[world] + lane(), p.layout.world_dof[world + 1], lane_count()):
             joint = p.layout.body_joint[p.layout.dof_body[e]]
             kind = out.joint_type[joint]
             if kind != FREE and kind != DISTANCE:

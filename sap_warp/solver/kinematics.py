@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, is_native, lane, native_twin
+from ..kernels.lanes import barrier, is_native, lane, lane_count, native_twin
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Doubles, Types
 from .boundary_data import make_boundary_data
@@ -380,7 +380,7 @@ def make_place_world(pose: Types, types: Types):
                 while i < i_end:
                     b = io.layout.level_body[i]
                     place_body(io.links[b], io.axis, io.d, b, io.c.q)
-                    i += wp.block_dim()
+                    i += lane_count()
                 barrier()
                 level += 1
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .constraint_data import make_row_input, make_row_points
@@ -225,7 +225,7 @@ def make_length_kernel(pose: Types, dynamics: Types):
 
     @solver_kernel
     def measure_lengths(first_world: int, stage: wp.array[Input]):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         k = stage[0].lengths
         t_end = k.world_length[world + 1]
         t = int(k.world_length[world] + lane())
@@ -251,6 +251,6 @@ def make_length_kernel(pose: Types, dynamics: Types):
                 add_between(stage[0], t, o)
             elif source.kind == CRANK:
                 add_crank(stage[0], t, o)
-            t += wp.block_dim()
+            t += lane_count()
 
     return measure_lengths

@@ -17,7 +17,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.types import Types
 from .actuator_data import ActuatorArrays, make_activation, make_actuator_force
@@ -142,12 +142,12 @@ def make_term_kernel(pose: Types, dynamics: Types, types: Types):
 
     @solver_kernel
     def length_terms(first_world: int, stage: wp.array[Stage], actuators: wp.array[ActuatorArrays], dt: F):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         end = stage[0].world_term[world + 1]
         i = int(stage[0].world_term[world] + lane())
         while i < end:
             prepare_term(stage[0], stage[0].terms[i], actuators[0], dt)
-            i += wp.block_dim()
+            i += lane_count()
 
     return length_terms
 
@@ -162,7 +162,7 @@ def make_advance_kernel(pose: Types, dynamics: Types, types: Types):
     def advance_activations(
         first_world: int, stage: wp.array[Stage], actuators: wp.array[ActuatorArrays], dt: wp.float64
     ):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         end = stage[0].world_term[world + 1]
         i = int(stage[0].world_term[world] + lane())
         while i < end:
@@ -172,6 +172,6 @@ def make_advance_kernel(pose: Types, dynamics: Types, types: Types):
                 if a.dynamics != 0:
                     ctrl = wp.clamp(wp.float64(actuators[0].ctrl[k]), a.ctrl_low, a.ctrl_high)
                     actuators[0].act[k] = activation(a, actuators[0].act[k], ctrl, dt)
-            i += wp.block_dim()
+            i += lane_count()
 
     return advance_activations

@@ -14,7 +14,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import lane, make_block_sum, make_scalar_sum
+from ..kernels.lanes import lane, lane_count, make_block_sum, make_scalar_sum
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from ..kernels.warps import GROUP, GROUP_BITS, first_lane, is_warp, make_from_lane, make_group_sum
@@ -99,7 +99,7 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         row = int(p.row + lane())
         while row < p.row_end:
             total += to_cost(value_along(s.track[row], term_scalar(alpha)))
-            row += wp.block_dim()
+            row += lane_count()
         i_end = p.first + s.bounded_count
         i = int(p.first + lane())
         while i < i_end:
@@ -109,7 +109,7 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
             value[1] = value[1] * de
             value[2] = value[2] * de * de
             total += to_cost(value)
-            i += wp.block_dim()
+            i += lane_count()
         if p.bilateral.bounded != 0:
             total += to_cost(bounded_along(p, s, term_scalar(alpha)))
         total = block_sum(total, scratch(s), p.world)
@@ -186,7 +186,7 @@ def make_monotone_decay(precisions: Precisions):
                 step.cost = from_lane(cost, winner)
                 break
             untried = first_lane(not is_tried)
-            step.iterations += wp.where(untried >= 0, untried, wp.block_dim()) >> bits
+            step.iterations += wp.where(untried >= 0, untried, lane_count()) >> bits
             alpha *= wp.where(lanes > GROUP, wp.float32(0.5), wp.float32(0.0625))
             if has_groups:
                 bits = GROUP_BITS
@@ -203,7 +203,7 @@ def make_monotone_decay(precisions: Precisions):
             return decay_in_groups(p, s, line, bound)
         while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            share = share_of_cost(p, s, alpha, lane(), wp.block_dim())
+            share = share_of_cost(p, s, alpha, lane(), lane_count())
             cost = scalar_sum(share, scratch(s), p.world) + line.m0 + change_of_parabola(line, alpha)
             if cost <= bound:
                 step.alpha = alpha

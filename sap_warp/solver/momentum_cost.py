@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, lane, lane_count, make_block_sum
 from ..kernels.packed_rows import make_shifted, make_solve
 from ..kernels.spatial import make_spatial
 from .constraint_terms import make_constraint_terms
@@ -41,11 +41,11 @@ def make_find_v_star(precisions: Precisions):
         i = int(p.layout.world_entry[p.world] + lane())
         while i < i_end:
             s.H[i + shift] = lscalar(p.motion.A[i])
-            i += wp.block_dim()
+            i += lane_count()
         e = int(p.first + lane())
         while e < p.last:
             s.direction[e] = lscalar(p.motion.impulse[e])
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         A = shifted(s.H, shift)
         if solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction) == 0:
@@ -54,7 +54,7 @@ def make_find_v_star(precisions: Precisions):
         e = int(p.first + lane())
         while e < p.last:
             total[0] += energy(scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e]))
-            e += wp.block_dim()
+            e += lane_count()
         return sum_costs(total, scratch(s), p.world)[0]
 
     return find_v_star
@@ -96,7 +96,7 @@ def make_momentum_cost(precisions: Precisions) -> SimpleNamespace:
         e = int(p.first + lane())
         while e < p.last:
             total[0] += energy(s.dv[e] * (s.p[e] + scalar(0.5) * s.A_dv[e]))
-            e += wp.block_dim()
+            e += lane_count()
         return sum_costs(total, scratch(s), p.world)[0]
 
     return SimpleNamespace(Cost=Cost, know_cost=know_cost, momentum_gain=momentum_gain)
@@ -138,11 +138,11 @@ def make_cost_at_start(precisions: Precisions):
                 total[0] += energy(evaluate_parabola(p.terms, e, s.v[e], p.h)[0])
             if (kind & ~PARABOLA) != 0:
                 total[1] += energy(evaluate_bounded(p.terms, kind, e, s.v[e], p.h)[0])
-            e += wp.block_dim()
+            e += lane_count()
         row = int(p.row + lane())
         while row < p.row_end:
             total[1] += energy(s.projection[row].cost)
-            row += wp.block_dim()
+            row += lane_count()
         if row_count(p) > 0:
             total += to_cost(rows_cost(p, s))
         total = sum_costs(total, scratch(s), p.world)

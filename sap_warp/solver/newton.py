@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.packed_rows import make_multiply
 from ..kernels.scratch import Scratch, make_window, world_starts
@@ -80,7 +80,7 @@ def make_free_world(precisions: Precisions) -> SimpleNamespace:
         e = int(p.first + lane())
         while e < p.last:
             s.v[e] = scalar(p.motion.v0[e])
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
 
     @wp.func
@@ -102,7 +102,7 @@ def make_free_world(precisions: Precisions) -> SimpleNamespace:
             elif status == 0:
                 v = scalar(p.motion.v0[e] + wp.float64(s.direction[e]))
             s.v[e] = v
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         return status
 
@@ -210,7 +210,7 @@ def make_solve_kernel(precisions: Precisions, by_value: bool, all_fit: bool = Fa
         store_outcome(p, s, r)
 
     def newton_solve(first_world: int, problem: problem_type, data: data_type, dt: wp.float64):
-        solve_world(first_world + wp.tid() // wp.block_dim(), problem, data, dt)
+        solve_world(first_world + wp.tid() // lane_count(), problem, data, dt)
 
     return solver_kernel(newton_solve, MAX_REGISTERS if by_value else None)
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, lane, lane_count, make_block_sum
 from ..kernels.packed_rows import make_multiply
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp
@@ -45,7 +45,7 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
         e = int(p.first + lane())
         while e < p.last:
             s.v[e] = scalar(p.motion.v0[e])
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
         e = int(p.first + lane())
@@ -53,7 +53,7 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
             Av = -scalar(p.motion.impulse[e])
             s.p[e] = Av
             s.A_v_star[e] = s.A_v_star[e] - Av
-            e += wp.block_dim()
+            e += lane_count()
         is_small = fits_a_warp(p.last - p.first)
         if is_small:
             row_velocities(p, s.v, s.vc)
@@ -74,7 +74,7 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
                     at = hold_row(p, row, vc)
                     kept[0] += scalar(1.0)
             s.projection[row] = at
-            row += wp.block_dim()
+            row += lane_count()
         start_rows(p, s)
         barrier()
         return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
@@ -115,7 +115,7 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
                     share += more
             if wp.static(cost is not types):  # one conversion for both
                 slopes += to_cost(share)
-            e += wp.block_dim()
+            e += lane_count()
         slopes = sum_costs(slopes, scratch(s), p.world)
         line.m1 = slopes[0]
         line.m2 = slopes[1]
@@ -130,7 +130,7 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
         while e < p.last:
             s.v[e] = s.v[e] + alpha * s.dv[e]
             s.p[e] = s.p[e] + alpha * s.A_dv[e]
-            e += wp.block_dim()
+            e += lane_count()
         advance_contacts(p, s, alpha, goes_on)
         advance_rows(p, s, alpha)
         barrier()
@@ -164,7 +164,7 @@ def make_free_step(precisions: Precisions) -> SimpleNamespace:
         while e < p.last:
             s.v[e] = s.v[e] + s.dv[e]
             s.p[e] = s.p[e] + s.A_dv[e]
-            e += wp.block_dim()
+            e += lane_count()
         holds = hold_contacts(p, s, hold)
         advance_rows(p, s, scalar(1.0))
         barrier()

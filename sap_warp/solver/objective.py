@@ -14,7 +14,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.lanes import barrier, is_native, lane, make_block_sum
+from ..kernels.lanes import barrier, is_native, lane, lane_count, make_block_sum
 from ..kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply, make_shifted, make_solve
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
@@ -89,7 +89,7 @@ def make_accumulate(precisions: Precisions):
                                 s.fw[b] = s.fw[b] + s.fw[child]
                                 s.fv[b] = s.fv[b] + s.fv[child]
                             child = p.layout.body_sibling[child]
-                i += wp.block_dim()
+                i += lane_count()
             barrier()
             up += 1
 
@@ -137,7 +137,7 @@ def make_gradient(precisions: Precisions):
             s.impulse[e] = j
             Av = s.p[e] + s.A_v_star[e]
             norms += vec3(g * g, Av * Av, j * j) * scalar(p.motion.inverse_diagonal[e])
-            e += wp.block_dim()
+            e += lane_count()
         return block_sum(norms, s.scratch, p.world)
 
     return gradient
@@ -178,7 +178,7 @@ def make_couple_pairs(precisions: Precisions):
                     i = p.layout.body_chain[a]
                     turn = int(0)
                     while i >= 0:
-                        if turn % wp.block_dim() == lane():
+                        if turn % lane_count() == lane():
                             value = wp.dot(to_linear(p.motion.Sw[i]), Fw) + wp.dot(to_linear(p.motion.Sv[i]), Fv)
                             apart = p.contacts.place[i] - p.contacts.place[j]
                             if apart >= 0:
@@ -230,10 +230,10 @@ def make_add_tree_rows(precisions: Precisions):
                 e_end = p.layout.body_dof[b] + p.layout.body_dof_count[b]
             if p.contacts.body_active[b] != 0:
                 multiply_columns(s.K, b, e, e_end, p.motion.Sw, p.motion.Sv, s.column_force, p.first, count)
-                e = e_end - 1 + wp.block_dim()
+                e = e_end - 1 + lane_count()
             else:
                 store_force(s.column_force, p.first, count, e, linear.vec3(), linear.vec3())
-                e += wp.block_dim()
+                e += lane_count()
         barrier()
         add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
 
@@ -259,14 +259,14 @@ def make_hessian(precisions: Precisions):
                 while i < i_end:
                     s.H[p.contacts.hessian.entry[e] + i] = lscalar(0.0)
                     i += 1
-                e += wp.block_dim()
+                e += lane_count()
         add_tree_rows(p, s)
         e = int(p.first + lane())
         while e < p.last:
             if s.kind[e] != 0:
                 address = p.contacts.hessian.entry[e] + e - p.contacts.hessian.first[e]
                 s.H[address] = s.H[address] + lscalar(s.term[e][2])
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         if coupled != 0:
             couple_pairs(p, s)
@@ -293,14 +293,14 @@ def make_newton_direction(precisions: Precisions):
         e = int(p.first + lane())
         while e < p.last:
             x[p.contacts.place[e]] = s.direction[e]
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         ok = factor_and_solve(s.H, rows, p.first, p.last - p.first, 1, x)
         barrier()
         e = int(p.first + lane())
         while e < p.last:
             s.direction[e] = x[p.contacts.place[e]]
-            e += wp.block_dim()
+            e += lane_count()
         return ok
 
     @wp.func
@@ -316,7 +316,7 @@ def make_newton_direction(precisions: Precisions):
             e = int(p.first + lane())
             while e < p.last:
                 s.dv[e] = scalar(s.direction[e])
-                e += wp.block_dim()
+                e += lane_count()
             barrier()
             multiply(p.motion.A, p.layout.rows, p.first, count, s.dv, s.A_dv)
         return ok

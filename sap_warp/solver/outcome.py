@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import lane, make_block_sum
+from ..kernels.lanes import lane, lane_count, make_block_sum
 from .solve_data import Precisions, make_problem
 from .stability import STILL, make_stability
 from .status import DIVERGED, FREE_MOTION_FAILED, UNSTABLE
@@ -39,14 +39,14 @@ def make_outcome(precisions: Precisions) -> SimpleNamespace:
         e_end = p.layout.world_prescribed[p.world + 1]
         while e < e_end:
             s.velocity[p.layout.dof_newton[e]] = p.motion.v0[e]
-            e += wp.block_dim()
+            e += lane_count()
         speed = scalar(0.0)
         e = int(p.first + lane())
         while e < p.last:
             v = s.v[e]
             s.velocity[p.layout.dof_newton[e]] = wp.float64(v)
             speed += wp.abs(v)
-            e += wp.block_dim()
+            e += lane_count()
         return block_sum(vec3(speed, scalar(0.0), scalar(0.0)), s.scratch, p.world)
 
     @wp.func

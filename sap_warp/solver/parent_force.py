@@ -10,7 +10,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.structs import StructCache, array_struct
@@ -69,16 +69,14 @@ def make_parent_force_kernel(pose: Types, types: Types):
 
     @solver_kernel
     def parent_forces(first_world: int, stages: wp.array[Stage], arrays: wp.array[ParentForceArrays], dt: wp.float64):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         stage = stages[0]
         a = arrays[0]
         g = to_vec3(a.gravity[stage.layout.world_gravity[world]])
         levels = stage.layout.world_level[world + 1] - stage.layout.world_level[world]
         for up in range(levels):
             level = stage.layout.world_level[world + 1] - 1 - up
-            for i in range(
-                stage.layout.level_start[level] + lane(), stage.layout.level_start[level + 1], wp.block_dim()
-            ):
+            for i in range(stage.layout.level_start[level] + lane(), stage.layout.level_start[level + 1], lane_count()):
                 b = stage.layout.level_body[i]
                 n, f, c = own_wrench(stage, a, b, g, wp.float64(1.0) / dt)
                 child = stage.layout.body_child[b]

@@ -11,7 +11,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import any_lane, make_from_lane
 from .layout import moves
@@ -87,7 +87,7 @@ def make_row_velocities(precisions: Precisions):
                 value -= side_velocity(p, chain, a, r_a)
             if row < p.row_end:
                 out[row] = value
-            base += wp.block_dim()
+            base += lane_count()
 
     return row_velocities
 
@@ -154,7 +154,7 @@ def make_column_force(precisions: Precisions):
         if bodies >= 0:
             chain = p.layout.body_chain[bodies]
         k = int(0)
-        k_end = wp.min(p.row_end - G.base, wp.block_dim())
+        k_end = wp.min(p.row_end - G.base, lane_count())
         while k < k_end:
             below = index_from(chain, k)
             arm = linear_from(arms, k)
@@ -212,7 +212,7 @@ def make_column_force(precisions: Precisions):
                 add_side(p, sum, Sw, Sv, b, r_b, G)
             if any_lane(a >= 0):
                 add_side(p, sum, Sw, Sv, a, r_a, G)
-            base += wp.block_dim()
+            base += lane_count()
         return sum
 
     return column_force

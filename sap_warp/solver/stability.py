@@ -18,7 +18,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, make_block_sum
+from ..kernels.lanes import barrier, lane, lane_count, make_block_sum
 from ..kernels.types import Bools, Ints
 from .motion_data import FORCED
 from .solve_data import Precisions, make_problem
@@ -55,7 +55,7 @@ def make_stability(precisions: Precisions) -> Any:
             v0 = scalar(p.motion.v0[e])
             energy += v0 * (s.A_v_star[e] - scalar(p.motion.impulse[e]))
             work += (v0 + s.v[e]) * (s.p[e] + p.h * scalar(p.motion.applied[p.layout.dof_newton[e]]))
-            e += wp.block_dim()
+            e += lane_count()
         sums = block_sum(vec3(energy, work, scalar(0.0)), s.scratch, p.world)
         kinetic = F(0.5) * F(sums[0])
         last = s.energy[p.world]

@@ -6,7 +6,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import lane
+from ..kernels.lanes import lane, lane_count
 from ..kernels.types import Types
 from .boundary_data import make_boundary_data, make_state_arrays
 from .kinematics import is_floating
@@ -38,7 +38,7 @@ def make_walks(state: Types, pose: Types, types: Types) -> SimpleNamespace:
                 i = int(runs.first[run] + lane())
                 while i < i_end:
                     mark = mark | visit(io, s, i)
-                    i += wp.block_dim()
+                    i += lane_count()
                 run += 1
             return mark
 
@@ -55,7 +55,7 @@ def make_walks(state: Types, pose: Types, types: Types) -> SimpleNamespace:
                 joint = io.layout.body_joint[b]
                 if is_floating(io.joints.joint_type[joint]):
                     mark = mark | visit(io, s, b, joint)
-                i += wp.block_dim()
+                i += lane_count()
             return mark
 
         return walk
@@ -67,7 +67,7 @@ def make_walks(state: Types, pose: Types, types: Types) -> SimpleNamespace:
             k = int(io.layout.world_loop[world] + lane())
             while k < k_end:
                 visit(io, s, io.layout.loop_joint[k])
-                k += wp.block_dim()
+                k += lane_count()
 
         return walk
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.launch import WorldRange, solver_kernel
 from ..kernels.scratch import Scratch, Slot, make_window, world_starts
 from ..kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
@@ -57,7 +57,7 @@ def make_advance(pose: Types, types: Types, carries: bool) -> Any:
         while e < e_end:
             dof = io.layout.dof_newton[e]
             io.d.v0[e] = wp.where(after != 0, io.v_new[dof], io.c.v[dof])
-            e += wp.block_dim()
+            e += lane_count()
         barrier()
         place_world(io, world)
         barrier()
@@ -76,7 +76,7 @@ def make_advance(pose: Types, types: Types, carries: bool) -> Any:
             k = i + lane()
             while k < last:
                 release_carried(io, k, dt)
-                k += wp.block_dim()
+                k += lane_count()
             barrier()
             i = last
 
@@ -96,7 +96,7 @@ def make_advance(pose: Types, types: Types, carries: bool) -> Any:
             e = int(io.layout.world_dof[world] + lane())
             while e < e_end:
                 io.v_new[io.layout.dof_newton[e]] = io.c.v[io.layout.dof_newton[e]]
-                e += wp.block_dim()
+                e += lane_count()
             barrier()
 
     return advance
@@ -163,7 +163,7 @@ def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool,
 
     @solver_kernel
     def boundary(first_world: int, task: int, io: io_type, state: wp.array[StateArrays], mask: Bools, dt: wp.float64):
-        world = first_world + wp.tid() // wp.block_dim()
+        world = first_world + wp.tid() // lane_count()
         if mask.shape[0] > 0:
             if not mask[world]:
                 return

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP64, Types
 from .boundary import make_orders
@@ -53,12 +53,12 @@ def make_reading(state: Types, pose: Types, types: Types) -> SimpleNamespace:
         e = int(io.layout.world_dof[world] + lane())
         while e < e_end:
             io.d.v0[e] = io.c.v[io.layout.dof_newton[e]]
-            e += wp.block_dim()
+            e += lane_count()
         e_end = io.layout.world_prescribed[world + 1]
         e = int(io.layout.world_prescribed[world] + lane())
         while e < e_end:
             io.d.v0[e] = io.c.v[io.layout.dof_newton[e]]
-            e += wp.block_dim()
+            e += lane_count()
 
     @wp.func
     def notice_kick(io: wp.ref[Boundary], world: int):
@@ -69,7 +69,7 @@ def make_reading(state: Types, pose: Types, types: Types) -> SimpleNamespace:
             v = io.d.v0[e]
             if wp.abs(v - io.v_new[io.layout.dof_newton[e]]) > F(1e-4) + F(1e-3) * wp.abs(v):
                 wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
-            e += wp.block_dim()
+            e += lane_count()
 
     return SimpleNamespace(
         read_coordinates=read_coordinates, order_velocities=order_velocities, notice_kick=notice_kick
@@ -114,7 +114,7 @@ def make_force_reading(state: Types, pose: Types, types: Types) -> SimpleNamespa
             if size != float(0.0):
                 io.c.body_f[body] = read_wrench(io.joints, s, body, wrench)
                 mark = mark | FORCED
-            b += wp.block_dim()
+            b += lane_count()
         return mark
 
     @wp.func

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane
+from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP32, Types
 from .boundary import make_orders
@@ -124,6 +124,6 @@ def make_write_bodies(state: Types, pose: Types, types: Types):
             write_pose(io, s, io.links[b].body, b)
             if twists:
                 write_twist(io, s, io.links[b], b)
-            b += wp.block_dim()
+            b += lane_count()
 
     return write_bodies
