@@ -1,11 +1,13 @@
 """Count what a GPU would execute for one world and one step, kernel by kernel, without a GPU.
 
     python -m benchmarks.cuda_counts [--scene humanoid] [--worlds 2] [--phase falling] [--machine 89] [--registers]
+    python -m benchmarks.cuda_counts --scene cube --worlds 24 --block-dim 8
 
 The CUDA build runs in the emulator of `tests/cuda`. A CPU simulation brings the worlds to where counting begins: during
-the fall, and at rest. Counts are of PTX instructions issued to warps. ``--machine`` counts what ptxas makes of them
-(`tests/cuda/machine_code`), with ``--limit`` also where a lane may have fewer registers; ``--registers`` adds what it
-says about registers and spills, for four architectures. No machine disturbs the numbers.
+the fall, and at rest, or every other world in the fall and the others at rest. Counts are of PTX instructions issued to
+warps. ``--machine`` counts what ptxas makes of them (`tests/cuda/machine_code`), with ``--limit`` also where a lane may
+have fewer registers; ``--registers`` adds what it says about registers and spills, for four architectures. No machine
+disturbs the numbers.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import warp as wp
 
-from sap_warp.kernels.scratch import most_blocks
+from sap_warp.kernels.lanes import block_size
+from sap_warp.kernels.scratch import worlds_at_work
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
 from tests.cuda import machine_code, registers
@@ -28,6 +32,8 @@ COLUMNS = ("all", "moves", "fp64", "fp32", "loads", "stores", "atomics", "shuffl
 MACHINE_COLUMNS = ("all", "moves", "fp64", "fp32", "loads", "stores", "spills", "shuffles")
 PHASES = {"falling": 110, "settled": 1600}
 """Steps before counting begins."""
+MIXED = "mixed"
+"""Every other world is in the first of these phases, the others in the last."""
 COUNTED = 5
 """Steps that are counted."""
 
@@ -39,9 +45,9 @@ def make(scene: str, worlds: int, device: str, **options: Any) -> Simulation:
     return Simulation.from_loaded(built, **options)
 
 
-def count(cpu: Simulation, gpu: Simulation, driver: Driver, machine: Machine | None) -> None:
-    """Print the counts of a few steps from where ``cpu`` is."""
-    gpu.reset(joint_q=cpu.joint_q.numpy(), joint_qd=cpu.joint_qd.numpy())
+def count(q: Any, qd: Any, gpu: Simulation, driver: Driver, machine: Machine | None) -> None:
+    """Print the counts of a few steps from coordinates of all worlds."""
+    gpu.reset(joint_q=q, joint_qd=qd)
     gpu.step(2)
     gpu.statistics.clear()
     launches = []
@@ -60,7 +66,9 @@ def count(cpu: Simulation, gpu: Simulation, driver: Driver, machine: Machine | N
     )
     world_steps = COUNTED * gpu.world_count
     counted = driver.device.counts.items()
-    by_world = {n: c for n, c in counted if c.events["blocks"] == c.events["launches"] * gpu.world_count}
+    lanes = gpu.solver.block_dim
+    blocks = -(-gpu.world_count * lanes // block_size(lanes, gpu.device))
+    by_world = {n: c for n, c in counted if c.events["blocks"] == c.events["launches"] * blocks}
     print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
     if machine is not None:
         machine.print_counts({name: driver.device.counts[name].passes for name in by_world}, world_steps)
@@ -119,7 +127,7 @@ class Machine:
 
 def memory_per_world(scene: str, **options: Any) -> float:
     """What one more world takes [bytes]."""
-    few = most_blocks(wp.get_device("cuda:0"))  # more worlds share the scratch that these have
+    few = worlds_at_work(wp.get_device("cuda:0"), 8)  # more worlds share the scratch that these have
     many = 2 * few
     sizes = [make(scene, worlds, "cuda:0", **options).byte_count for worlds in (few, many)]
     return (sizes[1] - sizes[0]) / (many - few)
@@ -144,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--preset", default="approx32")
     parser.add_argument("--cost-only", action="store_true", help="costs in fp64, all else of the solve in fp32")
     parser.add_argument("--block-dim", type=int, metavar="N", help="lanes that share a world (default: the solver's)")
-    parser.add_argument("--phase", choices=PHASES, action="append", help="what to count (default: all)")
+    parser.add_argument("--phase", choices=[*PHASES, MIXED], action="append", help="what to count (default: all)")
     parser.add_argument("--machine", type=int, metavar="ARCH", help="count machine code for sm_ARCH, too")
     parser.add_argument(
         "--limit", type=int, action="append", default=[], help="the same with so many registers at most"
@@ -160,10 +168,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cpu = make(given.scene, given.worlds, "cpu", contact_preset_variant=given.preset)
         options["block_dim"] = given.block_dim
         gpu = make(given.scene, given.worlds, "cuda:0", **options)
+        starts = {}
+        for phase, steps in PHASES.items():
+            cpu.step(steps - cpu.step_count)
+            starts[phase] = np.array(cpu.joint_q.numpy()), np.array(cpu.joint_qd.numpy())
+        first, *_, last = starts.values()
+        is_odd = np.arange(given.worlds)[:, None] % 2
+        starts[MIXED] = tuple(np.where(is_odd, a, b) for a, b in zip(first, last, strict=True))
         for phase in given.phase or PHASES:
-            cpu.step(PHASES[phase] - cpu.step_count)
             print(f"\n{given.scene}, {given.preset}, {gpu.solver.block_dim} lanes, {phase}: ", end="")
-            count(cpu, gpu, driver, machine)
+            count(*starts[phase], gpu, driver, machine)
         print(f"\nmemory: {memory_per_world(given.scene, **options) / 1e3:.1f} kB per world, where there are many")
     if given.registers:
         register_table(given.scene, **options)

@@ -1,8 +1,9 @@
-"""Lanes of a block. One world is one block.
+"""Lanes that share a world.
 
-On the CPU a block has one lane and every loop over its work is a plain serial loop. On CUDA (and in tests, on
-cooperative CPU fibers) the lanes of a block share the same loops, with barriers where one phase needs what another
-has found.
+On the CPU a world has one lane and every loop over its work is a plain serial loop. On CUDA (and in tests, on
+cooperative CPU fibers) the lanes of a world share the same loops, with barriers where one phase needs what another
+has found. One world is one block, or on CUDA a part of a warp, if it is tiny (`IN_A_WARP`): its lanes wait for each
+other then, and for no other lane of the warp.
 """
 
 import functools
@@ -20,25 +21,67 @@ ONE_LANE = "#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n"
 """Opens the part of a native snippet that is for one lane on the CPU, where the headers of `sap_warp.native` are."""
 
 
-@wp.func_native("return WP_TILE_THREAD_IDX;")
+IN_A_WARP = {8: 96, 16: 160}
+"""Lanes of a world that has only a part of a warp on CUDA, and threads of a block of such worlds.
+
+The compiler knows the size of a block alone, and tells by it how many lanes a world has; see `block_size`.
+"""
+
+
+def block_size(lanes: int, device: Any) -> int:
+    """Threads of a block in which ``lanes`` share a world."""
+    return lanes if device.is_cpu else IN_A_WARP.get(lanes, lanes)
+
+
+def for_warps(code: str, otherwise: str = "", several: bool = False) -> str:
+    """A native snippet with ``code`` for worlds that have a warp on CUDA or a part of one, and ``otherwise``.
+
+    With ``several`` the code for a warp is also for worlds that have several.
+
+    In ``code``, WIDTH is the number of lanes of a world, LANE the number of this one, MASK has the bits of the world's
+    lanes in its warp, of which SHIFT is the first; SEGMENT and MEMBERS are the last operands of PTX's shfl.sync, with
+    MEMBERS_INPUT behind the inputs of the assembler statement, of which it is the fourth.
+    """
+    parts = []
+    for width, block in (*IN_A_WARP.items(), (32, 32)):
+        whole = width == 32
+        shift = "0" if whole else f"(threadIdx.x & {32 - width}u)"
+        names = {
+            "WIDTH": str(width),
+            "LANE": "threadIdx.x" if whole else f"(threadIdx.x & {width - 1}u)",
+            "MEMBERS_INPUT": "" if whole else f', "r"({2**width - 1}u << {shift})',
+            "MEMBERS": "-1" if whole else "%3",
+            "MASK": "0xffffffffu" if whole else f"({2**width - 1}u << {shift})",
+            "SHIFT": shift,
+            "SEGMENT": str((32 - width << 8) + 31),
+        }
+        own = code
+        for name, value in names.items():
+            own = own.replace(name, value)
+        size = "WP_TILE_BLOCK_DIM % 32 == 0" if whole and several else f"WP_TILE_BLOCK_DIM == {block}"
+        parts.append(f"if {size} && defined(__CUDA_ARCH__)\n{own}\n")
+    return "#" + "#el".join(parts) + f"#else\n{otherwise}\n#endif\n"
+
+
+@wp.func_native(for_warps("return LANE;", "return WP_TILE_THREAD_IDX;"))
 def lane() -> int:
-    """Index of this thread within its block."""
+    """Number of this thread among those of its world."""
     ...
 
 
-@wp.func_native("#ifdef __CUDA_ARCH__\n    return blockDim.x;\n#else\n    return WP_TILE_BLOCK_DIM;\n#endif\n")
+@wp.func_native(
+    "#ifdef __CUDA_ARCH__\n"
+    + for_warps("return blockDim.x / (WP_TILE_BLOCK_DIM / WIDTH);", "return blockDim.x;")
+    + "#else\n    return WP_TILE_BLOCK_DIM;\n#endif\n"
+)
 def lane_count() -> int:
     """Lanes that share a world, the stride of loops over its work."""
     ...
 
 
-ONE_WARP = "#if WP_TILE_BLOCK_DIM == 32 && defined(__CUDA_ARCH__)\n"
-"""Opens the part of a native snippet that is for blocks of one warp, the default on CUDA for worlds of usual size."""
-
-
-@wp.func_native(f"{ONE_WARP}    __syncwarp();\n#else\n    WP_TILE_SYNC();\n#endif\n")
+@wp.func_native(for_warps("__syncwarp(MASK);", "WP_TILE_SYNC();"))
 def barrier():
-    """Wait for all lanes of the block; lanes see then what others have written."""
+    """Wait for all lanes of the world; lanes see then what others have written."""
     ...
 
 
@@ -91,68 +134,71 @@ def _written(plain: Any, kind: str, text: str, **known: Any) -> Any:
     return stub
 
 
-# Lanes whose values a block sum adds by shuffles: a warp on CUDA, if the block consists of whole ones.
-_SHUFFLES = "#if defined(__CUDA_ARCH__) && WP_TILE_BLOCK_DIM % 32 == 0\n"
+def shuffle_double(name: str, mode: str) -> str:
+    """A lambda ``name(value, k)`` for a double of another lane: the intrinsic takes it apart by four instructions.
 
-
-def shuffle_double(name: str, parameters: str, mode: str) -> str:
-    """A lambda of that name for a double of another lane: the intrinsic takes it apart by four instructions.
-
-    ``mode`` is that of PTX's shfl.sync; ``parameters`` have ``double value, int k``.
+    ``mode`` is that of PTX's shfl.sync. For `for_warps`.
     """
     return f"""
-    const auto {name} = []({parameters}) {{
+    const auto {name} = [](double value, int k) {{
         double other;
         asm volatile(
-            "{{ .reg .b32 low, high; mov.b64 {{low, high}}, %1; shfl.sync.{mode}.b32 low, low, %2, 31, -1;"
-            " shfl.sync.{mode}.b32 high, high, %2, 31, -1; mov.b64 %0, {{low, high}}; }}"
-            : "=d"(other) : "d"(value), "r"(k));
+            "{{ .reg .b32 low, high; mov.b64 {{low, high}}, %1; shfl.sync.{mode}.b32 low, low, %2, SEGMENT, MEMBERS;"
+            " shfl.sync.{mode}.b32 high, high, %2, SEGMENT, MEMBERS; mov.b64 %0, {{low, high}}; }}"
+            : "=d"(other) : "d"(value), "r"(k)MEMBERS_INPUT);
         return other;
     }};
     (void){name};
 """
 
 
-SWAP_DOUBLE = shuffle_double("swap_double", "unsigned, double value, int k", "bfly")
-"""``swap_double(mask, value, k)``: __shfl_xor_sync."""
+_SWAP = "    const auto swap_number = [](auto value, int k) { return __shfl_xor_sync(MASK, value, k); };\n"
+_SWAP += "    (void)swap_number;\n" + shuffle_double("swap_double", "bfly")
+
+
+def swap_lanes(dtype: Any) -> tuple[str, str]:
+    """Code and name of a lambda ``(value, k)`` for the number of the lane whose number differs in the bits of k."""
+    return _SWAP, "swap_double" if getattr(dtype, "_wp_scalar_type_", dtype) is wp.float64 else "swap_number"
 
 
 # The sum of three numbers by 6 additions instead of 15: half of the lanes goes on with one part of them, then
-# half of these with one number. Number c is found on the lanes from 8 c on.
+# half of these with one number. Number c is found on the lanes from c quarters on.
 _ADD_THREE = """
-    const bool is_upper = WP_TILE_THREAD_IDX & 16, is_odd = WP_TILE_THREAD_IDX & 8;
+    const bool is_upper = LANE & (WIDTH / 2), is_odd = LANE & (WIDTH / 4);
     const decltype(sum[0] + sum[0]) zero = 0;
-    auto first = (is_upper ? sum[2] : sum[0]) + SWAP(0xffffffffu, is_upper ? sum[0] : sum[2], 16);
-    auto second = (is_upper ? zero : sum[1]) + SWAP(0xffffffffu, is_upper ? sum[1] : zero, 16);
-    auto one = (is_odd ? second : first) + SWAP(0xffffffffu, is_odd ? first : second, 8);
+    auto first = (is_upper ? sum[2] : sum[0]) + SWAP(is_upper ? sum[0] : sum[2], WIDTH / 2);
+    auto second = (is_upper ? zero : sum[1]) + SWAP(is_upper ? sum[1] : zero, WIDTH / 2);
+    auto one = (is_odd ? second : first) + SWAP(is_odd ? first : second, WIDTH / 4);
     #pragma unroll
-    for (int k = 4; k > 0; k >>= 1) one += SWAP(0xffffffffu, one, k);
+    for (int k = WIDTH / 8; k > 0; k >>= 1) one += SWAP(one, k);
     #pragma unroll
-    for (int c = 0; c < 3; ++c) sum[c] = __shfl_sync(0xffffffffu, one, 8 * c);
+    for (int c = 0; c < 3; ++c) sum[c] = __shfl_sync(MASK, one, WIDTH / 4 * c, WIDTH);
 """
 
 
-@wp.func_native("return WP_TILE_BLOCK_DIM;")
-def _lane_count() -> int:
+@wp.func_native(for_warps("return WIDTH;", "return WP_TILE_BLOCK_DIM;"))
+def _known_lane_count() -> int:
     """As `lane_count`, and known to NVRTC, which would keep all ways to add else."""
     ...
 
 
-@wp.func_native(f"{_SHUFFLES}    return 32;\n#else\n    return 1;\n#endif\n")
-def _summed_by_shuffles() -> int: ...
+@wp.func_native(for_warps("return WIDTH;", "return 1;", several=True))
+def _summed_by_shuffles() -> int:
+    """Lanes whose values a block sum adds by shuffles."""
+    ...
 
 
 @functools.cache
 def _make_warp_sum(dtype):
     """``warp_sum(value) -> dtype``: the sum over the lanes that add by shuffles, on all of them."""
     parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
-    swap = "swap_double" if getattr(dtype, "_wp_scalar_type_", dtype) is wp.float64 else "__shfl_xor_sync"
-    add = " ".join(f"{part} += {swap}(0xffffffffu, {part}, k);" for part in parts)
-    loop = f"#pragma unroll\nfor (int k = 16; k > 0; k >>= 1) {{ {add} }}"
+    swaps, swap = swap_lanes(dtype)
+    add = " ".join(f"{part} += {swap}({part}, k);" for part in parts)
+    loop = f"#pragma unroll\nfor (int k = WIDTH / 2; k > 0; k >>= 1) {{ {add} }}"
     if len(parts) == 3:
         loop = _ADD_THREE.replace("SWAP", swap)
 
-    @wp.func_native(f"auto sum = value;\n{_SHUFFLES}{SWAP_DOUBLE}{loop}\n#endif\nreturn sum;")
+    @wp.func_native("auto sum = value;\n" + for_warps(swaps + loop, several=True) + "return sum;")
     def add_shuffled(value: dtype) -> dtype: ...
 
     # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
@@ -174,7 +220,7 @@ def make_block_sum(dtype):
 
     @wp.func
     def block_sum(value: dtype, scratch: wp.array[dtype], world: int):
-        lanes = _lane_count()
+        lanes = _known_lane_count()
         if lanes == 1:
             return value
         group = _summed_by_shuffles()
@@ -208,7 +254,7 @@ def make_scalar_sum(types: Types):
 
     @wp.func
     def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
-        lanes = _lane_count()
+        lanes = _known_lane_count()
         if lanes == 1:
             return value
         if lanes == _summed_by_shuffles():

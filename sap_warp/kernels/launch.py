@@ -12,6 +12,8 @@ from typing import Any
 import warp as wp
 
 from .. import native
+from .lanes import IN_A_WARP, block_size
+from .scratch import WARPS_PER_MULTIPROCESSOR
 
 
 def solver_kernel(function: Callable[..., Any], max_registers: int | None = None) -> Any:
@@ -33,16 +35,32 @@ def solver_kernel(function: Callable[..., Any], max_registers: int | None = None
     )
 
 
+ONE_WARP_DOFS = 64
+"""Up to so many dofs in its largest world one warp shares a world on CUDA, else two: one wastes less in short loops."""
+
+
+def lanes_for(dofs: int, worlds: int, device: Any) -> int:
+    """Lanes that share a world on CUDA, if the largest one has so many dofs.
+
+    Tiny worlds share a warp, unless they are so few that all of them can have a warp at a time.
+    """
+    if worlds > device.sm_count * WARPS_PER_MULTIPROCESSOR:
+        for lanes in IN_A_WARP:
+            if dofs <= lanes:
+                return lanes
+    return 32 if dofs <= ONE_WARP_DOFS else 64
+
+
 @dataclass(frozen=True)
 class WorldRange:
-    """The worlds ``first`` to ``first + count - 1``, each by ``lanes`` threads of one block."""
+    """The worlds ``first`` to ``first + count - 1``, each by ``lanes`` threads."""
 
     first: int
     count: int
     lanes: int
 
     def launch(self, kernel: Any, *arguments: Any, device: Any, max_blocks: int = 0) -> None:
-        """One block for each of these worlds; a kernel's first parameter is the first world.
+        """All of these worlds; a kernel's first parameter is the first world.
 
         With ``max_blocks`` a block takes one world after the other on CUDA.
         """
@@ -50,7 +68,7 @@ class WorldRange:
             kernel,
             dim=self.count * self.lanes,
             inputs=[self.first, *arguments],
-            block_dim=self.lanes,
+            block_dim=block_size(self.lanes, device),
             device=device,
             max_blocks=max_blocks,
             record_tape=False,

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from .lanes import block_size, for_warps
+
 
 @wp.struct
 class WorldStarts:
@@ -28,9 +30,14 @@ class Slot:
     hessian: int
 
 
-@wp.func_native("#ifdef __CUDA_ARCH__\n    return blockIdx.x;\n#else\n    return 0;\n#endif\n")
-def block() -> int:
-    """Number of this block; the CPU has one, which works on one world after the other."""
+_SLOT = for_warps(
+    "return WIDTH == 32 ? blockIdx.x : (blockIdx.x * blockDim.x + threadIdx.x) / WIDTH;", "return blockIdx.x;"
+)
+
+
+@wp.func_native(f"#ifdef __CUDA_ARCH__\n{_SLOT}#else\n    return 0;\n#endif\n")
+def slot_number() -> int:
+    """Which of the worlds at work this one is; the CPU works on one world after the other."""
     ...
 
 
@@ -39,7 +46,7 @@ def world_starts(slot: Slot, body: int, dof: int, row: int, hessian: int) -> Wor
     """The shift of a `make_window` for a world whose own entries begin at these numbers."""
     starts = WorldStarts()
     if slot.shared != 0:
-        k = block()
+        k = slot_number()
         starts.body = body - k * slot.body
         starts.dof = dof - k * slot.dof
         starts.row = row - k * slot.row
@@ -47,20 +54,29 @@ def world_starts(slot: Slot, body: int, dof: int, row: int, hessian: int) -> Wor
     return starts
 
 
-BLOCKS_PER_MULTIPROCESSOR = 16
-"""Blocks of a kernel with scratch on CUDA. About half of them run at a time; the others even out unlike worlds."""
+WARPS_PER_MULTIPROCESSOR = 16
+"""Warps of a kernel with scratch on CUDA. About half of them run at a time; the others even out unlike worlds."""
 
 
-def most_blocks(device: Any) -> int:
+def most_blocks(device: Any, lanes: int) -> int:
     """Blocks of a kernel with scratch on a device that may have many worlds; one on the CPU."""
-    return 1 if device.is_cpu else device.sm_count * BLOCKS_PER_MULTIPROCESSOR
+    if device.is_cpu:
+        return 1
+    warps = 1 if lanes >= 32 else -(-block_size(lanes, device) // 32)  # larger blocks: as if they had one
+    return device.sm_count * -(-WARPS_PER_MULTIPROCESSOR // warps)
+
+
+def worlds_at_work(device: Any, lanes: int) -> int:
+    """Worlds that the blocks of such a kernel work on at a time, at most."""
+    return most_blocks(device, lanes) * (block_size(lanes, device) // lanes)
 
 
 class Scratch:
-    """How much memory the scratch of the stages takes: that of the largest world, for each block that runs.
+    """How much memory the scratch of the stages takes: that of the largest world, for each at work.
 
     The CPU works on one world after the other: one world's scratch serves them all and stays in the cache. On CUDA
-    there is a number of blocks that does not grow with the worlds, and each works on one world after the other.
+    there is a number of blocks that does not grow with the worlds, and each works on one world after the other, or on
+    several tiny ones at a time.
     Where worlds differ so much that this would take more memory, or are few, every world has its own scratch.
     """
 
@@ -72,13 +88,15 @@ class Scratch:
         )
         most.row, most.hessian = rows, most.dof * (most.dof + 1) // 2
         worlds = sizes.world_count
-        self.blocks = min(worlds, most_blocks(device))
+        self._blocks = most_blocks(device, sizes.lanes)
+        self.at_work = at_work = min(worlds, worlds_at_work(device, sizes.lanes))
+        """Worlds that have scratch at a time."""
         own = (sizes.body_count, sizes.dof_count, sizes.hessian_count)
-        common = (self.blocks * count for count in (most.body, most.dof, most.hessian))
+        common = (at_work * count for count in (most.body, most.dof, most.hessian))
         most.shared = int(device.is_cpu or all(ours <= all_ for ours, all_ in zip(common, own, strict=True)))
         self.slot = most
         """For the struct of a stage."""
-        share = self.blocks if most.shared else 0
+        share = at_work if most.shared else 0
         self.body_count = share * most.body or sizes.body_count
         self.dof_count = share * most.dof or sizes.dof_count
         self.row_count = (share or worlds) * rows
@@ -87,7 +105,7 @@ class Scratch:
     @property
     def max_blocks(self) -> int:
         """Blocks that a launch may have, for `WorldRange.launch`."""
-        return self.blocks if self.slot.shared else 0
+        return self._blocks if self.slot.shared else 0
 
 
 @functools.cache

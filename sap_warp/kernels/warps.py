@@ -1,5 +1,7 @@
 """What one warp does with worlds of at most 32 dofs: lane i has dof i, and what lanes tell each other goes by shuffles.
 
+A part of a warp does the same with a world that has no more dofs than it has lanes (`lanes.IN_A_WARP`).
+
 A matrix in packed rows (`packed_rows`) is read into registers, all of row i by lane i. That is dense work on a sparse
 matrix, and yet a quarter of the instructions: no addresses, no levels and no barriers. Blocks of other sizes, larger
 worlds and the CPU have none of it (`fits_a_warp`).
@@ -11,7 +13,7 @@ from typing import Any
 
 import warp as wp
 
-from .lanes import ONE_WARP, SWAP_DOUBLE, shuffle_double
+from .lanes import IN_A_WARP, for_warps, shuffle_double, swap_lanes
 from .types import Ints, Types
 
 LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
@@ -21,16 +23,21 @@ CHUNK = 8
 """Columns of the factorization that are skipped together where a row has nothing in them."""
 
 
-@wp.func_native(f"{ONE_WARP}    return count <= 32;\n#else\n    return false;\n#endif\n")
+@wp.func_native(for_warps("return count <= WIDTH;", "return false;"))
 def fits_a_warp(count: int) -> bool:
-    """Whether a block of one warp has a lane for each of ``count`` dofs; only then the others of this module work."""
+    """Whether a world in one warp has a lane for each of ``count`` dofs; only then the others of this module work."""
     ...
 
 
-@wp.func_native(f"{ONE_WARP}    __builtin_assume(count <= 32);\n#endif\n")
+@wp.func_native(for_warps("__builtin_assume(count <= WIDTH);"))
 def assume_fits_a_warp(count: int):
     """Tell the compiler that `fits_a_warp` holds, so that it leaves out what is for larger worlds."""
     ...
+
+
+def in_a_warp(lanes: int, device: Any) -> bool:
+    """Whether ``lanes`` that share a world are a warp or a part of one, so that `is_warp` holds."""
+    return not device.is_cpu and lanes in (32, *IN_A_WARP)
 
 
 def walks_chains(lanes: int, most_dofs: int, device: Any) -> bool:
@@ -39,37 +46,34 @@ def walks_chains(lanes: int, most_dofs: int, device: Any) -> bool:
     One lane on the CPU does not (`lanes.is_native`), nor does a warp whose worlds have at most ``most_dofs`` dofs, if
     each has a lane (`fits_a_warp`).
     """
-    return lanes > 1 if device.is_cpu else lanes != 32 or most_dofs > 32
+    return lanes > 1 if device.is_cpu else not in_a_warp(lanes, device) or most_dofs > lanes
 
 
-@wp.func_native(f"{ONE_WARP}    return true;\n#else\n    return false;\n#endif\n")
+@wp.func_native(for_warps("return true;", "return false;"))
 def is_warp() -> bool:
-    """Whether a block is one warp, known to the compiler; what is below works for any number of dofs then."""
+    """Whether a world is in one warp, known to the compiler; what is below works for any number of dofs then."""
     ...
 
 
-@wp.func_native(f"{ONE_WARP}    return __ffs(__ballot_sync(0xffffffffu, value)) - 1;\n#else\n    return -1;\n#endif\n")
+@wp.func_native(for_warps("return __ffs(__ballot_sync(MASK, value) >> SHIFT) - 1;", "return -1;"))
 def first_lane(value: bool) -> int:
     """The first lane on which ``value`` holds, -1 if there is none; all lanes ask."""
     ...
 
 
-@wp.func_native(f"{ONE_WARP}    return __any_sync(0xffffffffu, value);\n#else\n    return value;\n#endif\n")
+@wp.func_native(for_warps("return __any_sync(MASK, value);", "return value;"))
 def any_lane(value: bool) -> bool:
     """Whether ``value`` holds on any lane; all lanes ask."""
     ...
 
 
-@wp.func_native(f"{ONE_WARP}    return __popc(__ballot_sync(0xffffffffu, value));\n#else\n    return value;\n#endif\n")
+@wp.func_native(for_warps("return __popc(__ballot_sync(MASK, value));", "return value;"))
 def count_lanes(value: bool) -> int:
     """On how many lanes ``value`` holds; all lanes ask."""
     ...
 
 
-@wp.func_native(
-    f"{ONE_WARP}    return __popc(__ballot_sync(0xffffffffu, value) & ((1u << threadIdx.x) - 1u));\n"
-    "#else\n    return 0;\n#endif\n"
-)
+@wp.func_native(for_warps("return __popc(__ballot_sync(MASK, value) >> SHIFT & ((1u << LANE) - 1u));", "return 0;"))
 def lanes_before(value: bool) -> int:
     """On how many lanes before this one ``value`` holds; all lanes ask."""
     ...
@@ -80,12 +84,12 @@ def lanes_before(value: bool) -> int:
 _TELL = """
     const auto tell_float = [](float value, int k) {
         float told;
-        asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=f"(told) : "f"(value), "r"(k));
+        asm volatile("shfl.sync.idx.b32 %0, %1, %2, SEGMENT, MEMBERS;" : "=f"(told) : "f"(value), "r"(k)MEMBERS_INPUT);
         return told;
     };
-    const auto tell_int = [](int value, int k) { return __shfl_sync(0xffffffffu, value, k); };
+    const auto tell_int = [](int value, int k) { return __shfl_sync(MASK, value, k, WIDTH); };
     (void)tell_float, (void)tell_int;
-""" + shuffle_double("tell_double", "double value, int k", "idx")
+""" + shuffle_double("tell_double", "idx")
 _TOLD = {wp.float32: "tell_float", wp.float64: "tell_double", int: "tell_int"}
 
 
@@ -96,48 +100,45 @@ def make_from_lane(dtype: Any) -> Any:
     tell = _TOLD[getattr(dtype, "_wp_scalar_type_", dtype)]
     ask = " ".join(f"{part} = {tell}({part}, source);" for part in parts)
 
-    @wp.func_native(f"auto got = value;\n{ONE_WARP}{_TELL}{ask}\n#endif\nreturn got;")
+    @wp.func_native("auto got = value;\n" + for_warps(_TELL + ask) + "return got;")
     def from_lane(value: dtype, source: int) -> dtype: ...
 
     return from_lane
 
 
-GROUP_BITS = wp.constant(3)
-GROUP = wp.constant(1 << GROUP_BITS)
-"""Lanes of the groups of `make_group_sum`."""
+@wp.func_native(for_warps("return WIDTH == 32 ? 3 : WIDTH == 16 ? 2 : 1;", "return 0;"))
+def quarter_bits() -> int:
+    """Bits of the number of a lane in its quarter of the world's lanes; two more are those in the world."""
+    ...
 
 
 @functools.cache
-def make_group_sum(dtype: Any) -> Any:
-    """``group_sum(value, is_whole) -> dtype``: the sum over a group of lanes, or over the warp, on all of them."""
-    swap = "swap_double" if dtype is wp.float64 else "__shfl_xor_sync"
-    add = f"#pragma unroll\nfor (int k = FIRST; k > LAST; k >>= 1) sum += {swap}(0xffffffffu, sum, k);\n"
-    whole, group = (
-        add.replace("FIRST", str(first)).replace("LAST", str(last))
-        for first, last in ((16, GROUP // 2), (GROUP // 2, 0))
-    )
+def make_quarter_sum(dtype: Any) -> Any:
+    """``quarter_sum(value, is_whole) -> dtype``: the sum over a quarter of the lanes, or over all, on all of them."""
+    swaps, swap = swap_lanes(dtype)
+    add = f"#pragma unroll\nfor (int k = WIDTH / FIRST; k > LAST; k >>= 1) sum += {swap}(sum, k);\n"
+    whole = add.replace("FIRST", "2").replace("LAST", "WIDTH / 8")
+    quarter = add.replace("FIRST", "8").replace("LAST", "0")
 
-    @wp.func_native(
-        f"auto sum = value;\n{ONE_WARP}{SWAP_DOUBLE}if (is_whole) {{\n{whole}}}\n{group}#endif\nreturn sum;"
-    )
-    def group_sum(value: dtype, is_whole: bool) -> dtype: ...
+    @wp.func_native("auto sum = value;\n" + for_warps(f"{swaps}if (is_whole) {{\n{whole}}}\n{quarter}") + "return sum;")
+    def quarter_sum(value: dtype, is_whole: bool) -> dtype: ...
 
-    return group_sum
+    return quarter_sum
 
 
-# Row i of a symmetric matrix, all 32 columns: left of the diagonal from packed row i, right of it from the other rows.
+# Row i of a symmetric matrix, all columns: left of the diagonal from packed row i, right of it from the other rows.
 _READ_ROW = """
-    const int i = threadIdx.x;
+    const int i = LANE;
     const bool is_dof = i < count;
     const int low = is_dof ? first_of[start + i] - start : 0;
     const int row = is_dof ? entry_of[start + i] - low : 0;
-    MATRIX a[32];
+    MATRIX a[WIDTH];
     #pragma unroll
-    for (int k = 0; k < 32; ++k) {
+    for (int k = 0; k < WIDTH; ++k) {
         a[k] = 0;
         if (k < count) {
-            const int other_low = __shfl_sync(0xffffffffu, low, k);
-            const int other_row = __shfl_sync(0xffffffffu, row, k);
+            const int other_low = __shfl_sync(MASK, low, k, WIDTH);
+            const int other_row = __shfl_sync(MASK, row, k, WIDTH);
             const bool is_left = k <= i;
             if (is_dof && (is_left ? k >= low : i >= other_low)) a[k] = matrix_of[is_left ? row + k : other_row + i];
         }
@@ -149,7 +150,7 @@ _SOLVE = """
     MATRIX b = is_dof ? x_of[start + i] : (MATRIX)(0), inverse = 0;
     bool is_bad = false;
     #pragma unroll
-    for (int j = 0; j < 32; ++j) {
+    for (int j = 0; j < WIDTH; ++j) {
         if (j < count) {
             const MATRIX pivot = tell_MATRIX(a[j], j);
             is_bad |= !(pivot > 0) || pivot > (MATRIX)(LARGEST);
@@ -157,9 +158,9 @@ _SOLVE = """
             const MATRIX minus = i > j ? -a[j] * share : (MATRIX)(0);
             inverse = i == j ? share : inverse;
             b = fma(minus, tell_MATRIX(b, j), b);
-            const unsigned used = __ballot_sync(0xffffffffu, minus != 0);
+            const unsigned used = __ballot_sync(MASK, minus != 0) >> SHIFT;
             #pragma unroll
-            for (int from = j + 1 - (j + 1) % CHUNK; from < 32; from += CHUNK) {
+            for (int from = j + 1 - (j + 1) % CHUNK; from < WIDTH; from += CHUNK) {
                 if (used >> from & ((1u << CHUNK) - 1)) {
                     #pragma unroll
                     for (int k = from; k < from + CHUNK; ++k)
@@ -170,7 +171,7 @@ _SOLVE = """
     }
     if (is_bad) return 0;  // of all lanes alike
     #pragma unroll
-    for (int k = 31; k > 0; --k) {
+    for (int k = WIDTH - 1; k > 0; --k) {
         if (k < count) {
             const MATRIX solved = tell_MATRIX(b * inverse, k);
             b = fma(i < k ? -a[k] : (MATRIX)(0), solved, b);
@@ -184,15 +185,15 @@ _MULTIPLY = """
     const VECTOR own = is_dof ? x_of[start + i] : (VECTOR)(0);
     VECTOR sum = 0;
     #pragma unroll
-    for (int k = 0; k < 32; ++k)
+    for (int k = 0; k < WIDTH; ++k)
         if (k < count) sum = fma((VECTOR)(a[k]), tell_VECTOR(own, k), sum);
     if (is_dof) y_of[start + i] = sum;
 """
 
 _ADD_ROWS = """
-    const int i = threadIdx.x, e = start + i;
+    const int i = LANE, e = start + i;
     const bool is_dof = i < count;
-    const int low = is_dof ? rows_first.data[e] - start : 32;
+    const int low = is_dof ? rows_first.data[e] - start : WIDTH;
     const int from = is_dof ? rows_entry.data[e] - low : 0;
     const int to = is_dof ? target_entry.data[e] + start - target_first.data[e] : 0;
     MATRIX s[6];
@@ -217,7 +218,7 @@ _ADD_ROWS = """
 def _snippet(code: str, otherwise: str, **names: Any) -> str:
     for name, value in names.items():
         code = code.replace(name, str(value))
-    return f"{ONE_WARP}{_TELL}{code}\n#else\n{otherwise}\n#endif\n"
+    return for_warps(_TELL + code, otherwise)
 
 
 @functools.cache

@@ -56,7 +56,7 @@ def compile_beside(kernels: Iterable[Any], others: Iterable[Callable[[], Any]], 
         kernels: The heaviest first.
         others: What compiles something else.
         device: Warp device.
-        block_dim: Lanes of a block.
+        block_dim: Threads of a block.
     """
     loads = {kernel.module: partial(wp.load_module, kernel.module, device, block_dim=block_dim) for kernel in kernels}
     ahead = next((module for module in loads if module in _ahead), None)

@@ -21,6 +21,7 @@ import warp as wp
 from ..collision import SapCollisionPipeline, sap_estimate_rigid_contact_max
 from ..faq import see
 from ..kernels.capture import capturing, preparing
+from ..kernels.lanes import block_size
 from ..kernels.launch import WorldRange
 from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, check_room
 from ..model import (
@@ -114,7 +115,8 @@ class Shard:
         if self._compiled or not device.is_cpu:  # for CUDA the driver's context belongs to this thread
             return
         collide = partial(self.pipeline.collide, self.state, self.contacts)
-        compile_beside(self.solver.kernels(self.state), [collide], device, self.solver.block_dim)
+        threads = block_size(self.solver.block_dim, device)
+        compile_beside(self.solver.kernels(self.state), [collide], device, threads)
         self._compiled = True
 
     def _memory(self) -> list[wp.array]:

@@ -66,7 +66,7 @@ def make_keep_deepest(pose: Types, contact_pose: Types, dynamics: Types) -> Any:
                 found.contact = i
                 found.place = place
             place += stride
-        k = wp.where(is_warp(), 16, 0)
+        k = wp.where(is_warp(), lane_count() // 2, 0)
         while k > 0:
             phi = gap_from(found.phi, lane() ^ k)
             contact = index_from(found.contact, lane() ^ k)

@@ -121,6 +121,8 @@ class LayoutSizes:
     """Largest number of distance-joint rows of one world: two per joint, one for each bound."""
     carried_count: int
     """Floating bodies below bodies with dofs."""
+    lanes: int
+    """Lanes that share a world."""
 
 
 FRAME_PRESCRIBED = wp.constant(0)
@@ -298,6 +300,7 @@ class _Tables:
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
             carried_count=int(start["carried"][-1]),
+            lanes=lanes or 1,
         )
 
     def _of_worlds(self, of_templates: Sequence[Any]) -> np.ndarray:

@@ -17,7 +17,7 @@ import warp as wp
 from ..kernels.lanes import lane, lane_count, make_block_sum, make_scalar_sum
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
-from ..kernels.warps import GROUP, GROUP_BITS, first_lane, is_warp, make_from_lane, make_group_sum
+from ..kernels.warps import first_lane, is_warp, make_from_lane, make_quarter_sum, quarter_bits
 from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
 from .solve_data import Precisions, make_problem
@@ -154,30 +154,30 @@ def make_monotone_decay(precisions: Precisions):
     F = make_line(precisions)
     Problem, Data, Line, Step, scratch = F.Problem, F.Data, F.Line, F.Step, F.scratch
     share_of_cost, change_of_parabola = F.share_of_cost, F.change_of_parabola
-    group_sum, from_lane, step_from = make_group_sum(scalar), make_from_lane(scalar), make_from_lane(wp.float32)
+    quarter_sum, from_lane, step_from = make_quarter_sum(scalar), make_from_lane(scalar), make_from_lane(wp.float32)
     scalar_sum = make_scalar_sum(cost)
 
     @wp.func
-    def decay_in_groups(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], bound: scalar) -> Step:
-        """`monotone_decay` by one warp, of which each group of lanes tries another step at the same time.
+    def decay_in_quarters(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], bound: scalar) -> Step:
+        """`monotone_decay` by one warp, of which each quarter of the lanes tries another step at the same time.
 
-        Where there are more rows than a group has lanes, all lanes try the whole step first: it is most often the
+        Where there are more rows than a quarter has lanes, all lanes try the whole step first: it is most often the
         last one.
         """
         step = Step()
         step.alpha = scalar(-1.0)
         alpha = wp.float32(1.0)  # powers of two: exact, and fp32 is faster
-        has_groups = p.bilateral.bounded == 0
-        bits = int(5)  # of the number of a lane in its group
-        if has_groups and wp.max(p.row_end - p.row, s.bounded_count) <= GROUP:
-            bits = GROUP_BITS
+        has_quarters = p.bilateral.bounded == 0
+        bits = int(quarter_bits() + 2)  # of the number of a lane among those that try the same step
+        if has_quarters and wp.max(p.row_end - p.row, s.bounded_count) <= 1 << quarter_bits():
+            bits = quarter_bits()
         while step.iterations < p.options.line_iterations and alpha >= wp.float32(wp.static(MONOTONE_MIN_STEP)):
-            group = lane() >> bits
-            mine = alpha * wp.float32(wp.where((group & 1) != 0, 0.5, 1.0) * wp.where((group & 2) != 0, 0.25, 1.0))
+            quarter = lane() >> bits
+            mine = alpha * wp.float32(wp.where((quarter & 1) != 0, 0.5, 1.0) * wp.where((quarter & 2) != 0, 0.25, 1.0))
             lanes = 1 << bits
             share = share_of_cost(p, s, scalar(mine), lane() & (lanes - 1), lanes)
-            cost = group_sum(share, lanes > GROUP) + line.m0 + change_of_parabola(line, scalar(mine))
-            is_tried = step.iterations + group < p.options.line_iterations
+            cost = quarter_sum(share, bits > quarter_bits()) + line.m0 + change_of_parabola(line, scalar(mine))
+            is_tried = step.iterations + quarter < p.options.line_iterations
             is_tried = is_tried and mine >= wp.float32(wp.static(MONOTONE_MIN_STEP))
             winner = first_lane(is_tried and cost <= bound)
             if winner >= 0:
@@ -187,9 +187,9 @@ def make_monotone_decay(precisions: Precisions):
                 break
             untried = first_lane(not is_tried)
             step.iterations += wp.where(untried >= 0, untried, lane_count()) >> bits
-            alpha *= wp.where(lanes > GROUP, wp.float32(0.5), wp.float32(0.0625))
-            if has_groups:
-                bits = GROUP_BITS
+            alpha *= wp.where(bits > quarter_bits(), wp.float32(0.5), wp.float32(0.0625))
+            if has_quarters:
+                bits = quarter_bits()
         return step
 
     @wp.func
@@ -200,7 +200,7 @@ def make_monotone_decay(precisions: Precisions):
         alpha = scalar(1.0)
         bound = line.cost + scalar(wp.static(MONOTONE_ABS_SLACK)) + scalar(wp.static(rel_slack)) * wp.abs(line.cost)
         if is_warp():
-            return decay_in_groups(p, s, line, bound)
+            return decay_in_quarters(p, s, line, bound)
         while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
             share = share_of_cost(p, s, alpha, lane(), lane_count())

@@ -23,7 +23,7 @@ from ..kernels.packed_rows import make_multiply
 from ..kernels.scratch import Scratch, make_window, world_starts
 from ..kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
 from ..kernels.types import TYPES
-from ..kernels.warps import assume_fits_a_warp
+from ..kernels.warps import assume_fits_a_warp, in_a_warp
 from .active_terms import make_admit_limits, make_choose_terms
 from .free_motion import motion_types
 from .integrate import integration_mode
@@ -234,9 +234,8 @@ class SapContactSolve:
         options: Any,
         contact_jacobian: Any,
         constraints: Any,
-        lanes: int,
     ):
-        """Allocate everything once; ``lanes`` share a world."""
+        """Allocate everything once."""
         self.model = model
         self.precisions = solve_precisions(options)
         self.types = self.precisions.types
@@ -249,7 +248,7 @@ class SapContactSolve:
         self.problem.bilateral = constraints.data
         self.data: Any = Data()
         scratch = Scratch(layout, sizes, model.device, contact_jacobian.capacity)
-        allocate_arrays(self.data, self._counts(scratch, sizes, constraints, lanes), 0, model.device)
+        allocate_arrays(self.data, self._counts(scratch, sizes, constraints), 0, model.device)
         self.data.slot, self._max_blocks = scratch.slot, scratch.max_blocks
         self.status, self.residual = self.data.status, self.data.residual
         self.iterations, self.line_search_iterations = self.data.iterations, self.data.line_iterations
@@ -263,7 +262,7 @@ class SapContactSolve:
         search = self.problem.options.line_search if on_cuda else None
         self.kernel = make_solve_kernel(self.precisions, on_cuda, all_fit, search)
 
-    def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any, lanes: int) -> Any:
+    def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any) -> Any:
         """Entries of all arrays of `data`."""
         entries = {
             "body": scratch.body_count,
@@ -278,7 +277,8 @@ class SapContactSolve:
         counts |= {"vc": scratch.slot.row * sizes.world_count, "slack": constraints.count, "dslack": constraints.count}
         counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual", "energy"), sizes.world_count)
         # lanes of one warp add by shuffles, and one lane has nothing to add
-        sums = 0 if lanes == 1 or (lanes == 32 and not self.model.device.is_cpu) else sizes.world_count * lanes
+        lanes = sizes.lanes
+        sums = 0 if lanes == 1 or in_a_warp(lanes, self.model.device) else sizes.world_count * lanes
         return counts | {"scratch": sums, "cost_scratch": sums, "velocity": self.model.joint_dof_count}
 
     def solve(self, dt: float, worlds: WorldRange) -> None:

@@ -11,7 +11,8 @@ from newton.solvers import SolverBase
 
 from ..contacts import SapContacts
 from ..kernels.capture import launches
-from ..kernels.launch import WorldRange
+from ..kernels.lanes import IN_A_WARP
+from ..kernels.launch import WorldRange, lanes_for
 from ..kernels.room import WORLD_PLACE, check_room
 from ..kernels.types import TYPES
 from ..model import (
@@ -50,9 +51,6 @@ from .status import SolveStatus
 from .step import Steps, split_worlds
 from .support import check_model
 from .topology import kinematic_bodies
-
-ONE_WARP_DOFS = 64
-"""Up to so many dofs in its largest world one warp shares a world on CUDA, else two: one wastes less in short loops."""
 
 
 class SolverSAP(SolverBase):
@@ -93,7 +91,8 @@ class SolverSAP(SolverBase):
             model: What to simulate.
             contact_preset_variant: ``"approx32"``, ``"approx64"`` or ``"drake"``, or ``"robot"``, which is ours.
             block_dim: Lanes that share one world. Default 1 on the CPU, where more than one needs
-                ``wp.config.enable_cpu_blocks``; on CUDA 32, or 64 if a world has more than 64 dofs.
+                ``wp.config.enable_cpu_blocks``; on CUDA 32, or 64 if a world has more than 64 dofs. There 8 or 16,
+                the default for many worlds of so few dofs, let several worlds share a warp.
             strict_capacity: Raise `ContactCapacityError` when a statistic is read after steps that dropped contacts,
                 instead of warning once.
             collision_pipeline: A `newton.CollisionPipeline` that the solver runs itself, at the start of each step,
@@ -141,7 +140,7 @@ class SolverSAP(SolverBase):
         self.links = Links(*shared, options)
         self.free_motion = SapFreeMotion(*shared, self.links, options)
         self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
-        self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints, lanes)
+        self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints)
         self.boundary = SapBoundary(*shared, parameters, self.links, self.free_motion, self.contact_solve)
         found = {
             n: getattr(self.contact_solve.data, n) for n in ("status", "iterations", "line_iterations", "residual")
@@ -156,7 +155,7 @@ class SolverSAP(SolverBase):
         if self.lengths.actuation.has_dynamics:
             self.memory["activation"] = self.lengths.actuation.act
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
-        self.ranges = split_worlds(self.sizes, lanes, self.model.device)
+        self.ranges = split_worlds(self.sizes, self.model.device)
         """The worlds that a step takes at a time."""
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
@@ -558,11 +557,15 @@ class SolverSAP(SolverBase):
             if on_cpu:
                 return 1
             dofs = np.diff(self.model.joint_dof_world_start.numpy(), prepend=0).max()  # those of no world come first
-            return 32 if dofs <= ONE_WARP_DOFS else 64
+            return lanes_for(int(dofs), self.model.world_count, self.model.device)
         if isinstance(block_dim, bool) or not isinstance(block_dim, int) or not 1 <= block_dim <= 1024:
             raise ValueError(f"block_dim is {block_dim!r}; it must be a whole number from 1 to 1024.")
         if on_cpu and block_dim > 1 and not wp.config.enable_cpu_blocks:
             raise ValueError(
                 f"block_dim is {block_dim}, but CPU blocks have one lane unless wp.config.enable_cpu_blocks is True."
+            )
+        if not on_cpu and block_dim in IN_A_WARP.values():
+            raise ValueError(
+                f"block_dim is {block_dim}, which on CUDA is the size of a block of several worlds; take 64 or 128."
             )
         return block_dim

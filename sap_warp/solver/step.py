@@ -57,7 +57,7 @@ class Steps:
         self._solver.boundary.end(state, self._control, self._dt, worlds)
 
 
-def split_worlds(sizes: LayoutSizes, lanes: int, device: Any) -> tuple[WorldRange, ...]:
+def split_worlds(sizes: LayoutSizes, device: Any) -> tuple[WorldRange, ...]:
     """Ranges that together are all worlds.
 
     On the CPU a few worlds go through all stages before the next few begin: what one stage wrote is then still in the
@@ -66,4 +66,4 @@ def split_worlds(sizes: LayoutSizes, lanes: int, device: Any) -> tuple[WorldRang
     worlds = sizes.world_count
     total = ENTRY_BYTES * sizes.entry_count + DOF_BYTES * sizes.dof_count + BODY_BYTES * sizes.body_count
     size = max(1, CACHE_BYTES * worlds // max(total, 1)) if device.is_cpu else worlds
-    return tuple(WorldRange(first, min(size, worlds - first), lanes) for first in range(0, worlds, size))
+    return tuple(WorldRange(first, min(size, worlds - first), sizes.lanes) for first in range(0, worlds, size))

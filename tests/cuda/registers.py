@@ -21,6 +21,7 @@ from typing import Any
 
 import warp as wp
 
+from sap_warp.kernels.lanes import block_size
 from sap_warp.scenes import build_scene
 from sap_warp.simulation import Simulation
 from tests.cuda.emulator.device import Device
@@ -28,6 +29,8 @@ from tests.cuda.emulator.driver import pretended
 
 TABLE = Path(__file__).with_name("registers.json")
 ARCHITECTURES = (80, 89, 90, 120)
+VARIANTS: dict[str, dict[str, Any]] = {"a warp": {"scene": "humanoid"}, "8 lanes": {"scene": "cube", "block_dim": 8}}
+"""What the table is of: what shares a world, and the options of `launched` that make it so."""
 PTX_VERSION = "8.8"
 """An older ptxas refuses a newer version line, though it knows the instructions."""
 
@@ -45,7 +48,7 @@ def launched(scene: str = "humanoid", **options: Any) -> dict[str, str]:
         sim = Simulation.from_loaded(build_scene(scene, 2, "cuda:0")[1], **options)
         texts.clear()  # what only the construction launches
         for kernel in sim.solver.kernels(sim.state):
-            loaded = kernel.module.load("cuda:0", sim.solver.block_dim)
+            loaded = kernel.module.load("cuda:0", block_size(sim.solver.block_dim, sim.device))
             loaded.get_kernel_hooks(kernel)
             texts |= {name: loaded.handle for name in _entries(loaded.handle)}
         sim.step(2)
@@ -114,7 +117,8 @@ def _assemble(text: str, names: list[str], arch: int) -> dict[str, list[int]]:
 def main() -> None:
     """Write the table."""
     wp.config.log_level = wp.LOG_WARNING
-    table = versions() | {"registers, spilled bytes": measure()}
+    found = {name: measure(**options) for name, options in VARIANTS.items()}
+    table = versions() | {"registers, spilled bytes": found}
     text = json.dumps(table, indent=2)
     TABLE.write_text(re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n", encoding="ascii")
     print(TABLE.read_text(encoding="ascii"))

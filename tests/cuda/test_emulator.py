@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.lanes import barrier, lane, make_block_sum
+from sap_warp.kernels.lanes import barrier, block_size, lane, lane_count, make_block_sum
+from sap_warp.kernels.warps import count_lanes, first_lane, lanes_before
 from tests.cuda.emulator import ptx
 from tests.cuda.emulator.device import EmulationError
 from tests.cuda.emulator.driver import Driver
@@ -19,7 +20,9 @@ block_sum = make_block_sum(wp.float64)
 
 
 def launch(kernel, blocks, *arrays, lanes=LANES, device=GPU):
-    wp.launch(kernel, dim=blocks * lanes, inputs=list(arrays), block_dim=lanes, device=device)
+    """``blocks`` is how many times ``lanes`` work together: a block each, or parts of warps."""
+    threads = block_size(lanes, wp.get_device(device))
+    wp.launch(kernel, dim=blocks * lanes, inputs=list(arrays), block_dim=threads, device=device)
 
 
 def numbers(count, device=GPU, dtype=wp.float64):
@@ -76,22 +79,22 @@ def test_functions_have_the_values_of_the_cpu(gpu, rng, kernel, dtype, tolerance
 
 @wp.kernel(enable_backward=False)
 def reverse(values: wp.array[wp.float64], scratch: wp.array[wp.float64]):
-    block = wp.tid() // wp.block_dim()
-    base = block * wp.block_dim()
+    block = wp.tid() // lane_count()
+    base = block * lane_count()
     scratch[base + lane()] = values[base + lane()]
     barrier()
-    values[base + lane()] = scratch[base + wp.block_dim() - 1 - lane()]
+    values[base + lane()] = scratch[base + lane_count() - 1 - lane()]
 
 
 @wp.kernel(enable_backward=False)
 def total(values: wp.array[wp.float64], scratch: wp.array[wp.float64], out: wp.array[wp.float64]):
-    block = wp.tid() // wp.block_dim()
+    block = wp.tid() // lane_count()
     out[wp.tid()] = block_sum(values[wp.tid()], scratch, block)
 
 
-@pytest.mark.parametrize("lanes", [1, 32, 64, 96])
+@pytest.mark.parametrize("lanes", [1, 8, 16, 32, 64, 128])
 def test_barriers_order_what_lanes_do(gpu, lanes):
-    """Blocks of several sizes reverse and sum their numbers, in any order of lanes and blocks."""
+    """Blocks of several sizes and parts of a warp reverse and sum their numbers, in any order of lanes and blocks."""
     values, scratch, out = numbers(3 * lanes), numbers(3 * lanes), numbers(3 * lanes)
     expected = values.numpy().reshape(3, lanes)
     for _ in range(3):
@@ -101,7 +104,7 @@ def test_barriers_order_what_lanes_do(gpu, lanes):
     launch(total, 3, values, scratch, out, lanes=lanes)
     np.testing.assert_array_equal(out.numpy(), np.repeat(expected.sum(axis=1), lanes))
     events = gpu.device.counts["reverse"].events
-    assert events["barriers"] + events["warp_barriers"] == 9 and (events["warp_barriers"] == 9) == (lanes == 32)
+    assert events["barriers"] + events["warp_barriers"] == 9 and (events["warp_barriers"] == 9) == (8 <= lanes <= 32)
 
 
 @wp.func_native("for (int k = 16; k > 0; k >>= 1) x += __shfl_xor_sync(0xffffffffu, x, k); return x;")
@@ -170,13 +173,37 @@ def test_a_graph_of_an_earlier_driver_can_be_destroyed_late(gpu):
     assert driver.wp_cuda_graph_launch(made[1], stream)
 
 
+@wp.kernel(enable_backward=False)
+def vote(values: wp.array[wp.float64], out: wp.array2d[int]):
+    world = wp.tid() // lane_count()
+    i = int(0)
+    while i < world % 5:  # parts of a warp come apart, and each waits for its own lanes
+        barrier()
+        i += 1
+    chosen = values[wp.tid()] >= wp.float64(world * lane_count() + 3 + i)
+    out[wp.tid(), 0] = first_lane(chosen)
+    out[wp.tid(), 1] = count_lanes(chosen)
+    out[wp.tid(), 2] = lanes_before(chosen)
+
+
+@pytest.mark.parametrize("lanes", [8, 16, 32])
+def test_parts_of_a_warp_vote_for_themselves(gpu, lanes):
+    """Each in its own number of turns; the last block is not full."""
+    worlds = 15
+    out = wp.zeros((worlds * lanes, 3), dtype=int, device=GPU)
+    launch(vote, worlds, numbers(worlds * lanes), out, lanes=lanes)
+    first = 3 + np.arange(worlds)[:, None] % 5
+    expected = [first + 0 * np.arange(lanes), lanes - first + 0 * np.arange(lanes), np.arange(lanes) - first]
+    np.testing.assert_array_equal(out.numpy().reshape(worlds, lanes, 3), np.maximum(np.stack(expected, axis=2), 0))
+
+
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(enable_backward=False)
 def reverse_without_barrier(values: wp.array[wp.float64], scratch: wp.array[wp.float64]):
     scratch[lane()] = values[lane()]
-    values[lane()] = scratch[wp.block_dim() - 1 - lane()]
+    values[lane()] = scratch[lane_count() - 1 - lane()]
 
 
 @wp.kernel(enable_backward=False)
@@ -211,6 +238,38 @@ def one_too_far(values: wp.array[wp.float64], scratch: wp.array[wp.float64]):
 def never_ends(values: wp.array[wp.float64], scratch: wp.array[wp.float64]):
     while values[0] == wp.float64(0.0):
         scratch[lane()] = scratch[lane()] + wp.float64(1.0)
+
+
+@wp.kernel(enable_backward=False)
+def read_beside(values: wp.array[wp.float64], scratch: wp.array[wp.float64]):
+    scratch[wp.tid()] = values[wp.tid()]
+    barrier()
+    values[wp.tid()] = scratch[(wp.tid() + lane_count()) % scratch.shape[0]]
+
+
+@wp.kernel(enable_backward=False)
+def part_leaves_early(values: wp.array[wp.float64], scratch: wp.array[wp.float64]):
+    if wp.tid() == 21:
+        return
+    barrier()
+    scratch[wp.tid()] = wp.float64(2.0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "what"),
+    [
+        (reverse_without_barrier, {"block race: two writes", "lane race: write, then read"}),
+        (read_beside, {"block race: write, then read"}),
+        (part_leaves_early, {"divergent warp"}),
+    ],
+)
+def test_worlds_that_share_a_warp_are_watched_like_blocks(driver, faults, kernel, what):
+    """A barrier of one world is none for its neighbour in the warp, and lanes of a world still race."""
+    try:
+        launch(kernel, 4, numbers(32), numbers(32), lanes=8)
+    except EmulationError:
+        assert kernel is part_leaves_early
+    assert what <= faults()
 
 
 @wp.func_native("__shared__ double place[64]; return place[WP_TILE_THREAD_IDX];")

@@ -10,12 +10,12 @@ TESTED = 89
 """The one architecture that tests look at: an assembly of the solve takes half a minute. The table has all of them."""
 
 
-@pytest.fixture(scope="module")
-def found():
-    """Registers and spilled bytes of the launched kernels, by kernel and architecture."""
+@pytest.fixture(scope="module", params=registers.VARIANTS)
+def variant(request):
+    """What shares a world, and registers and spilled bytes of the launched kernels, by kernel and architecture."""
     if registers.ptxas() is None:
         pytest.skip("needs ptxas, of NVIDIA's toolkit")
-    return registers.measure(architectures=[TESTED])
+    return request.param, registers.measure(architectures=[TESTED], **registers.VARIANTS[request.param])
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,13 @@ def table():
     return json.loads(registers.TABLE.read_text(encoding="ascii"))
 
 
-def test_registers_and_spills_do_not_grow(found, table):
+def test_registers_and_spills_do_not_grow(variant, table):
     """Each kernel of the table takes at most what it says; `python -m tests.cuda.registers` writes it anew."""
     now = registers.versions()
     if any(table[name] != version for name, version in now.items()):
         pytest.skip(f"the table is of ptxas {table['ptxas']} and Warp {table['warp']}, here are {now}")
-    recorded = table["registers, spilled bytes"]
+    name, found = variant
+    recorded = table["registers, spilled bytes"][name]
     assert {"newton_solve", "free_motion"} <= set(recorded) <= set(found)
     grown = []
     for name, limits in recorded.items():

@@ -11,6 +11,7 @@ import warp as wp
 from sap_warp import Simulation, SolverSAP
 from sap_warp.commands import bench
 from sap_warp.kernels import scratch
+from sap_warp.kernels.launch import lanes_for
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation.memory import count_bytes
 from tests.cuda.scenes import SCENES
@@ -35,12 +36,17 @@ def lower(sim, to=0.12):
     return sim
 
 
-def test_steps_and_statistics_are_those_of_the_cpu(gpu):
+TINY = pytest.mark.parametrize("lanes", [8, 32])
+"""Lanes of a cube on the GPU: four cubes share a warp, or each has its own."""
+
+
+@TINY
+def test_steps_and_statistics_are_those_of_the_cpu(gpu, lanes):
     """Cubes that fall on their corners: states, contacts and counts of 12 steps, replayed as graphs.
 
     No step copies anything to or from the host, and none allocates: the driver would refuse it in a graph.
     """
-    cpu, cuda = (lower(simulate("cube", device)) for device in DEVICES)
+    cpu, cuda = lower(simulate("cube", "cpu")), lower(simulate("cube", GPU, block_dim=lanes))
     for sim in (cpu, cuda):
         sim.prepare()
     gpu.log.clear()
@@ -77,7 +83,7 @@ def test_a_step_is_few_launches_and_many_steps_are_few_graphs(gpu):
 def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
     """Two blocks for six worlds: each takes one after the other. Unlike worlds would need more memory so."""
     own = Twins(SCENES[scene]).gpu.solver
-    monkeypatch.setattr(scratch, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    monkeypatch.setattr(scratch, "most_blocks", lambda device, lanes: 1 if device.is_cpu else 2)
     twins = Twins(SCENES[scene])
     solver = twins.gpu.solver
     shared = scene == "couplings"
@@ -91,7 +97,7 @@ def test_blocks_share_scratch_if_worlds_are_many(gpu, scene, monkeypatch):
 @pytest.mark.parametrize("device, limit", [(GPU, 60e3), ("cpu", 65e3)])
 def test_a_humanoid_takes_little_memory(gpu, device, limit, monkeypatch):
     """Of one world more, where there are more worlds than blocks that have scratch."""
-    monkeypatch.setattr(scratch, "most_blocks", lambda device: 1 if device.is_cpu else 2)
+    monkeypatch.setattr(scratch, "most_blocks", lambda device, lanes: 1 if device.is_cpu else 2)
     few, many = (Simulation.from_loaded(build_scene("humanoid", n, device)[1]).byte_count for n in (2, 6))
     assert 40e3 < (many - few) / 4 < limit
 
@@ -124,11 +130,13 @@ def test_a_full_buffer_keeps_the_contacts_that_the_cpu_keeps(gpu):
     assert {"stage_select", "stage_write"} <= launched
 
 
-def test_a_full_world_keeps_its_deepest_contacts(gpu):
+@TINY
+def test_a_full_world_keeps_its_deepest_contacts(gpu, lanes):
     """Whatever order the threads come in: two of the four corners of tilted cubes, those that the CPU keeps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cpu, cuda = (simulate("cube", device, max_rigid_contact=2, rigid_contact_max=24) for device in DEVICES)
+        small = {"max_rigid_contact": 2, "rigid_contact_max": 24}
+        cpu, cuda = simulate("cube", "cpu", **small), simulate("cube", GPU, block_dim=lanes, **small)
         q = np.array(cpu.joint_q.numpy())
         half = np.array([0.02, -0.03, 0.025])[:, None] * [[0.6, 0.8]]  # of the angle, about axes between two edges
         q[:, 2:7] = np.column_stack([np.full(3, 0.095), half, np.zeros(3), np.sqrt(1.0 - (half**2).sum(axis=1))])
@@ -145,9 +153,10 @@ def test_a_full_world_keeps_its_deepest_contacts(gpu):
         assert np.diff(found).min() > 1e-4 and found.max() < 0.0
 
 
-def test_resets_touch_chosen_worlds_only(gpu):
+@TINY
+def test_resets_touch_chosen_worlds_only(gpu, lanes):
     """By mask, with coordinates, and of all; the worlds beside keep every bit."""
-    sim = lower(simulate("cube", GPU))
+    sim = lower(simulate("cube", GPU, block_dim=lanes))
     start = np.array(sim.joint_q.numpy())
     sim.step(3)
     moved = np.array(sim.joint_q.numpy())
@@ -163,9 +172,10 @@ def test_resets_touch_chosen_worlds_only(gpu):
     assert sim.step_count == 0 and sim.time == 0.0
 
 
-def test_a_world_that_diverges_leaves_the_others_alone(gpu):
-    """NaN in one world: it keeps its state and says so, the others move as without it."""
-    sims = [lower(simulate("cube", GPU)) for _ in range(2)]
+@TINY
+def test_a_world_that_diverges_leaves_the_others_alone(gpu, lanes):
+    """NaN in one world: it keeps its state and says so, the others move as without it, also those of its warp."""
+    sims = [lower(simulate("cube", GPU, block_dim=lanes)) for _ in range(2)]
     poisoned = np.array(sims[1].joint_f.numpy())
     poisoned[1, 0] = np.nan
     sims[1].joint_f.assign(poisoned)
@@ -203,6 +213,34 @@ def test_two_gpus_in_one_process(gpu):
     np.testing.assert_array_equal(sims[0].joint_q.numpy(), sims[1].joint_q.numpy())
 
 
+def test_many_tiny_worlds_share_scratch_and_warps(gpu, monkeypatch):
+    """Two blocks of twelve places for thirty cubes: a place takes one after the other, and they move as with a warp."""
+    monkeypatch.setattr(scratch, "most_blocks", lambda device, lanes: 1 if device.is_cpu else 2)
+    shared = lower(simulate("cube", GPU, worlds=30, block_dim=8), to=0.09)
+    assert shared.solver.contact_solve.data.H.size == 24 * 21
+    own = lower(simulate("cube", GPU, worlds=30, block_dim=32), to=0.09)
+    for sim in (shared, own):
+        sim.step(4)
+    assert len(set(shared.contact_counts)) > 1
+    np.testing.assert_allclose(shared.joint_qd.numpy(), own.joint_qd.numpy(), atol=1e-4)
+    np.testing.assert_array_equal(shared.contact_counts, own.contact_counts)
+
+
+@pytest.mark.parametrize(
+    ("dofs", "worlds", "lanes"), [(6, 65, 8), (6, 64, 32), (14, 65, 16), (17, 65, 32), (64, 1, 32), (65, 9, 64)]
+)
+def test_lanes_follow_the_dofs_and_worlds(gpu, dofs, worlds, lanes):
+    """Tiny worlds share a warp if there are more than could have one at a time, 16 on each of 4 multiprocessors."""
+    assert lanes_for(dofs, worlds, wp.get_device(GPU)) == lanes
+
+
+def test_lanes_that_are_no_choice_are_refused(gpu):
+    """The size of a block of several worlds cannot be that of one."""
+    model = SCENES["sliding_box"](GPU)
+    with pytest.raises(ValueError, match=r"block_dim is 96, .* take 64 or 128"):
+        SolverSAP(model, block_dim=96)
+
+
 @pytest.mark.parametrize("links, lanes", [(64, 32), (65, 64)])
 def test_lanes_follow_the_largest_world(gpu, links, lanes):
     """One warp shares a world, two if one of the worlds is large; whoever asks for a number gets it."""
@@ -215,7 +253,7 @@ def test_lanes_follow_the_largest_world(gpu, links, lanes):
         together.add_world(b)
     model = together.finalize(device=GPU)
     assert SolverSAP(model).block_dim == lanes
-    assert SolverSAP(model, block_dim=96).block_dim == 96
+    assert SolverSAP(model, block_dim=128).block_dim == 128
 
 
 def test_bench_says_what_the_gpu_is(gpu, capsys):

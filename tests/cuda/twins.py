@@ -9,6 +9,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from sap_warp.kernels.launch import lanes_for
 from tests.support.scenes import Stepper
 
 GPU = "cuda:0"
@@ -29,10 +30,17 @@ class Twins:
     def __init__(
         self, build: Callable[[str], newton.Model], dt: float = 0.005, preset: str = "approx32", **options: Any
     ):
-        """``build`` makes the model on a device. With approx64 two warps share a world."""
+        """``build`` makes the model on a device.
+
+        With approx64 two warps share a world. With drake as few lanes as it has dofs, as if there were many worlds.
+        """
         self.cpu = Stepper(build("cpu"), dt, preset, **options)
-        lanes = 64 if preset == "approx64" else None
-        self.gpu = Stepper(build(GPU), dt, preset, block_dim=lanes, **options)
+        model = build(GPU)
+        if "block_dim" not in options:
+            dofs = int(np.diff(model.joint_dof_world_start.numpy(), prepend=0).max())
+            lanes = {"approx64": 64, "drake": lanes_for(dofs, 1 << 20, model.device)}
+            options["block_dim"] = lanes.get(preset)
+        self.gpu = Stepper(model, dt, preset, **options)
 
     def step(self) -> dict[str, float]:
         """One step of both; returns the differences of the results, each relative to the largest number there."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.scratch import BLOCKS_PER_MULTIPROCESSOR, Scratch
+from sap_warp.kernels.scratch import WARPS_PER_MULTIPROCESSOR, Scratch
 from sap_warp.kernels.structs import LARGEST_INDEX, allocate_arrays
 
 
@@ -28,23 +28,25 @@ def test_arrays_that_cannot_be_numbered_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("dofs", "device", "blocks", "is_shared"),
+    ("dofs", "lanes", "slots", "blocks"),
     [
-        ([6] * 100, "cpu", 1, True),
-        ([6] * 100, "gpu", 2 * BLOCKS_PER_MULTIPROCESSOR, True),
-        ([6] * 10, "gpu", 10, True),
-        ([1] * 99 + [60], "gpu", 2 * BLOCKS_PER_MULTIPROCESSOR, False),
+        ([6] * 100, 1, 1, 1),
+        ([6] * 100, 32, 2 * WARPS_PER_MULTIPROCESSOR, 2 * WARPS_PER_MULTIPROCESSOR),
+        ([6] * 500, 8, 2 * 6 * 12, 2 * 6),  # 6 blocks of 3 warps, in each of which are 4 worlds
+        ([6] * 10, 32, 10, 2 * WARPS_PER_MULTIPROCESSOR),
+        ([1] * 99 + [60], 32, 2 * WARPS_PER_MULTIPROCESSOR, 0),
     ],
 )
-def test_scratch_grows_with_blocks_and_not_with_worlds(dofs, device, blocks, is_shared):
-    """As many slots as blocks, unless one large world among small ones would make them all large."""
-    device = SimpleNamespace(is_cpu=device == "cpu", sm_count=2)
+def test_scratch_grows_with_blocks_and_not_with_worlds(dofs, lanes, slots, blocks):
+    """As many slots as worlds at work, unless one large world among small ones would make them all large."""
+    device = SimpleNamespace(is_cpu=lanes == 1, sm_count=2)
     start = SimpleNamespace(numpy=lambda: np.cumsum([0, *dofs]))
     total, hessian = sum(dofs), sum(n * (n + 1) // 2 for n in dofs)
     sizes = SimpleNamespace(body_count=total, dof_count=total, hessian_count=hessian, world_count=len(dofs))
+    sizes.lanes = lanes
     found = Scratch(SimpleNamespace(world_body=start, world_dof=start), sizes, device, rows=7)
-    assert (found.blocks, bool(found.slot.shared)) == (blocks, is_shared)
-    assert found.max_blocks == (blocks if is_shared else 0)
-    assert found.dof_count == found.body_count == (blocks * max(dofs) if is_shared else total)
-    assert found.hessian_count == (blocks * max(dofs) * (max(dofs) + 1) // 2 if is_shared else hessian)
-    assert found.row_count == 7 * (blocks if is_shared else len(dofs))
+    is_shared = blocks > 0
+    assert (found.at_work, bool(found.slot.shared), found.max_blocks) == (slots, is_shared, blocks)
+    assert found.dof_count == found.body_count == (slots * max(dofs) if is_shared else total)
+    assert found.hessian_count == (slots * max(dofs) * (max(dofs) + 1) // 2 if is_shared else hessian)
+    assert found.row_count == 7 * (slots if is_shared else len(dofs))

@@ -2,7 +2,10 @@
 
    One block runs after the other. Between two barriers the lanes of a block run one after the other, each until it
    waits, in an order that is shuffled anew each time. Every access is checked against the allocations and against what
-   other lanes did since the last barrier and other blocks since the launch began. */
+   other lanes did since the last barrier and other blocks since the launch began.
+
+   A block may consist of units of a few lanes each that have nothing to do with each other, several in a warp: each is
+   watched as if it were a block, and its barriers are those of its lanes. */
 #define _GNU_SOURCE
 #include "lane.h"
 #include <fenv.h>
@@ -35,7 +38,7 @@ typedef struct {
 } cell_t;
 typedef struct { uint32_t read_block, write_block; } sector_t;
 typedef struct { uint32_t epoch, count; } tally_t;
-enum { MANY = -2 };
+enum { MANY = -2, PHASES = 256 };
 
 static char* arena;
 static uint64_t top = GUARD;
@@ -54,7 +57,8 @@ static lane_t* current;
 static lane_function function;
 static char** params;
 static uint64_t rng;
-static uint32_t epoch = 1, block = 1, first_block = 1, steps;
+static uint32_t epoch = 1, block = 1, first_block = 1, next_block = 2, steps; /* a unit has a number as blocks have */
+static uint32_t unit; /* lanes of a unit that is a part of a warp; 0 if the block is one */
 static uint64_t scrap[4];
 static const char *constants, *constants_end;
 
@@ -117,6 +121,7 @@ static void report(int kind, const lane_t* L, int site, int other_site, int othe
 static void touch(cell_t* c, const lane_t* L, uint8_t bytes, int kind, int site, int is_shared, uint64_t address, int size) {
     int lane = (int)L->tid;
     int both_atomic = kind == ATOMIC && c->is_atomic;
+    uint32_t epoch = L->epoch, block = L->owner;
     int written = c->write_epoch == epoch && c->write_lane != lane && (c->write_bytes & bytes) && !both_atomic;
     int written_by_block = !is_shared && c->write_block >= first_block && c->write_block != block && (c->write_bytes & bytes) && !both_atomic;
     if (written) report(kind == READ ? LANE_WRITE_READ : LANE_WRITE_WRITE, L, site, c->write_site, c->write_lane, 0, address, size);
@@ -191,12 +196,15 @@ void* rt_access(lane_t* L, uint64_t address, uint32_t size, int kind, int site) 
     return scrap;
 }
 
-/* A basic block is issued to a warp as often as the lane of the warp that runs it most often since the last barrier. */
+/* A basic block is issued to a warp as often as the lane of the warp that runs it most often since the last barrier.
+   Units of a warp go together where they have passed as many barriers; one that has taken another way is issued alone. */
 void rt_count(lane_t* L, uint32_t b) {
     tally_t* mine = lane_tally + (uint64_t)L->tid * basic_blocks + b;
     tally_t* most = warp_tally + (uint64_t)(L->tid / 32) * basic_blocks + b;
-    if (mine->epoch != epoch) mine->epoch = epoch, mine->count = 0;
-    if (most->epoch != epoch) most->epoch = epoch, most->count = 0;
+    uint32_t since = L->epoch;
+    if (unit) most += (uint64_t)L->phase * (LANES / 32) * basic_blocks, since = block;
+    if (mine->epoch != L->epoch) mine->epoch = L->epoch, mine->count = 0;
+    if (most->epoch != since) most->epoch = since, most->count = 0;
     executed[b]++;
     if (++mine->count > most->count) most->count = mine->count, issued[b]++;
     if (++steps > RUNAWAY) {
@@ -216,9 +224,13 @@ void rt_barrier(lane_t* L, int site) {
     if (site != skipped_barrier) L->by_warp = 0, wait_as(L, AT_BARRIER, site);
 }
 
-/* A block of one warp has no other barrier than this one; of several warps, only the lanes in `mask` wait. */
+static uint32_t lanes_of_unit(const lane_t* L) { return ((1u << unit) - 1) << (L->tid & 31 & ~(unit - 1)); }
+
+/* A block of one warp has no other barrier than this one, nor has a unit; else only the lanes in `mask` wait. */
 void rt_warp_barrier(lane_t* L, uint32_t mask, int site) {
-    if (L->ntid > 32 || mask != ~0u) rt_warp(L, mask, 0, site);
+    if (unit && mask == lanes_of_unit(L)) {
+        if (site != skipped_barrier) L->by_warp = 1, rt_warp(L, mask, 0, site);
+    } else if (L->ntid > 32 || mask != ~0u) rt_warp(L, mask, 0, site);
     else if (site != skipped_barrier) L->by_warp = 1, wait_as(L, AT_BARRIER, site);
 }
 
@@ -289,7 +301,8 @@ static int start_lanes(uint32_t id, uint32_t ntid, uint32_t nctaid) {
         lane_t* L = lanes + l;
         if (!L->stack && !(L->stack = reserve(STACK))) return 0;
         char* stack = L->stack;
-        *L = (lane_t){.tid = l, .ctaid = id, .ntid = ntid, .nctaid = nctaid, .shared = shared_memory, .stack = stack, .state = READY, .site = -1};
+        uint32_t owner = block + (unit ? l / unit : 0);
+        *L = (lane_t){.epoch = epoch, .owner = owner, .tid = l, .ctaid = id, .ntid = ntid, .nctaid = nctaid, .shared = shared_memory, .stack = stack, .state = READY, .site = -1};
     }
     memset(shared_set, 0, sizeof shared_set);
     memset(shared_memory, 0xff, shared_size);
@@ -311,6 +324,11 @@ static int run_lane(lane_t* L, int is_new) {
     return 0;
 }
 
+static void pass_barrier(lane_t* L) {
+    L->by_warp = 0, L->epoch = epoch;
+    if (L->phase < PHASES - 1) ++L->phase;
+}
+
 /* Let go the warps whose lanes have come to the same operation; how many lanes. */
 static int release_warps(uint32_t ntid) {
     int released = 0;
@@ -323,8 +341,13 @@ static int release_warps(uint32_t ntid) {
                 complete &= warp[k].state == AT_WARP && warp[k].site == L->site && warp[k].mask == L->mask;
         if (!complete) continue;
         uint32_t mask = L->mask;
+        int is_barrier = L->by_warp;
+        epoch += is_barrier, warp_barriers += is_barrier;
         for (uint32_t k = 0; k < 32; ++k)
-            if (mask >> k & 1 && (l & ~31u) + k < ntid) warp[k].given = warp[k].posted, warp[k].state = READY, ++released;
+            if (mask >> k & 1 && (l & ~31u) + k < ntid) {
+                warp[k].given = warp[k].posted, warp[k].state = READY, ++released;
+                if (is_barrier) pass_barrier(warp + k);
+            }
         ++warp_waits;
     }
     return released;
@@ -347,17 +370,18 @@ static int release_barrier(uint32_t ntid) {
     if (stuck) report(WARP_DIVERGED, stuck, stuck->site, waiting ? waiting->site : 0, waiting ? (int)waiting->tid : -1, 0, 0, 0);
     else if (left) report(BARRIER_LEFT, waiting, waiting->site, 0, left->tid, 0, 0, 0);
     if (stuck || left) return 0;
-    for (uint32_t l = 0; l < ntid; ++l) lanes[l].state = READY;
     if (waiting->by_warp) ++warp_barriers;
     else ++barriers;
     ++epoch;
+    for (uint32_t l = 0; l < ntid; ++l) lanes[l].state = READY, pass_barrier(lanes + l);
     return 1;
 }
 
 static int run_block(uint32_t id, uint32_t ntid, uint32_t nctaid) {
     static uint32_t order[LANES];
+    block = next_block, next_block += unit ? ntid / unit : 1;
+    ++epoch;
     if (!start_lanes(id, ntid, nctaid)) return 0;
-    ++block, ++epoch;
     for (int is_new = 1;; is_new = 0) {
         uint32_t done = 0;
         shuffle(order, ntid);
@@ -372,18 +396,19 @@ static int run_block(uint32_t id, uint32_t ntid, uint32_t nctaid) {
 }
 
 /* Launch a grid. `counts` has 2 * blocks_of_code entries that grow: issued to warps, executed by lanes. Returns 0 if
-   it had to stop: the reports say why. `seed` 0 keeps blocks and lanes in order. */
-int device_launch(lane_function f, char** arguments, uint32_t nctaid, uint32_t ntid, uint32_t shared_bytes, uint64_t seed,
-                  uint32_t blocks_of_code, uint64_t* counts, const char* const_begin, const char* const_end) {
-    function = f, params = arguments, shared_size = shared_bytes;
+   it had to stop: the reports say why. `seed` 0 keeps blocks and lanes in order. `unit_lanes` is 0, or how many of them
+   are a unit. */
+int device_launch(lane_function f, char** arguments, uint32_t nctaid, uint32_t ntid, uint32_t unit_lanes,
+                  uint32_t shared_bytes, uint64_t seed, uint32_t blocks_of_code, uint64_t* counts, const char* const_begin, const char* const_end) {
+    function = f, params = arguments, shared_size = shared_bytes, unit = unit_lanes;
     constants = const_begin, constants_end = const_end;
     rng = seed ? seed * 0x9E3779B97F4A7C15ull | 1 : 0;
     basic_blocks = blocks_of_code, issued = counts, executed = counts + blocks_of_code;
     lane_tally = calloc((size_t)ntid * basic_blocks, sizeof(tally_t));
-    warp_tally = calloc((size_t)(ntid + 31) / 32 * basic_blocks, sizeof(tally_t));
+    warp_tally = calloc((size_t)(unit ? PHASES * (LANES / 32) : (ntid + 31) / 32) * basic_blocks, sizeof(tally_t));
     uint32_t* order = malloc(nctaid * sizeof *order);
     shuffle(order, nctaid);
-    first_block = block + 1;
+    first_block = next_block;
     int ok = shared_bytes <= SHARED && ntid <= LANES;
     for (uint32_t i = 0; ok && i < nctaid; ++i) ok = run_block(order[i], ntid, nctaid);
     free(lane_tally), free(warp_tally), free(order);

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sap_warp.kernels.lanes import IN_A_WARP
+
 from . import build
 from .ptx import Module, parse
 from .translate import Translation, translate
@@ -32,6 +34,8 @@ WHAT = {  # as in device.c; {lane}, {other}
     "trap": "lane {lane} of block {block} has stopped the kernel",
     "store to constant": "lane {lane} of block {block} writes to a constant",
 }
+UNITS = {block: lanes for lanes, block in IN_A_WARP.items()}
+"""Lanes of a world by the size of a block in which several worlds share a warp."""
 ENDS_LAUNCH = ("divergent barrier", "left barrier", "divergent warp", "endless loop", "trap")
 
 
@@ -134,6 +138,7 @@ class Device:
             (ctypes.c_void_p * len(parameters))(*parameters),
             ctypes.c_uint32(blocks),
             ctypes.c_uint32(lanes),
+            ctypes.c_uint32(UNITS.get(lanes, 0)),
             ctypes.c_uint32(kernel.translation.shared_bytes),
             ctypes.c_uint64(self.seed),
             ctypes.c_uint32(len(code)),

@@ -11,6 +11,7 @@ enum { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
 
 typedef struct lane {
     uint32_t tid, ctaid, ntid, nctaid;
+    uint32_t epoch, phase, owner; /* since its last barrier, how many it has passed, and the block or unit it is of */
     char* shared;
     char* stack;
     uint32_t carry; /* of add.cc and its kin */
