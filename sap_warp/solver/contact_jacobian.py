@@ -93,7 +93,7 @@ class SapContactJacobian:
         """By buffer: its contacts that found their worlds full, one before the other."""
         self._law = contact_law(options)
         exact = options.contact_weight_mode == "delassus"
-        self._scratch = wp.zeros(sizes.dof_count if exact else 1, dtype=weight.vec3, device=device)
+        self._scratch = wp.zeros(sizes.dof_count * sizes.lanes if exact else 1, dtype=weight.vec3, device=device)
         self._links = links.get(weight)[0]
         self._pack_mobility = make_mobility(weight).pack_mobility
         self._mobility = wp.zeros(sizes.body_count, dtype=make_mobility(weight).Mobility, device=device)

@@ -14,6 +14,7 @@ from ..kernels.lanes import barrier, lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import make_flat, struct_parameter
 from ..kernels.types import Ints
+from ..kernels.warps import count_lanes, is_warp, lanes_before
 from .contact_choice import make_keep_deepest
 from .contact_data import make_contact_data
 from .contact_input import ContactInput, DofInput
@@ -21,7 +22,6 @@ from .contact_lanes import make_list_by_lanes, sort_by_lanes
 from .contact_lists import make_list_rows
 from .contact_rows import make_assign_contacts, make_place_contacts, make_refine_contact
 from .contact_stage import ContactPrecisions, make_contact_stage
-from .contact_weight import DELASSUS
 from .joint_terms import make_distance_rows, make_joint_terms
 from .layout import Layout
 
@@ -56,7 +56,8 @@ def sort_slots(slot: Ints, first: int, last: int):
 def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNamespace:
     """Device functions for terms and distance joints of a world."""
     prepare_dof = make_joint_terms(precisions)
-    prepare_distance = make_distance_rows(precisions)
+    distances = make_distance_rows(precisions)
+    Bound, find_bound, store_bound = distances.Bound, distances.find_bound, distances.store_bound
     stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_dofs = make_flat(DofInput)
 
@@ -75,21 +76,26 @@ def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNa
 
     @large(by_value)
     def prepare_distances(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64) -> int:
-        """Rows of the distance joints of a world; returns how many."""
+        """Rows of the distance joints of a world; returns how many. All lanes of a warp, or one lane of others."""
         s = read_stage(stage_in)
         flat_stage(s)
         count = int(0)
-        i = int(s.layout.world_distance[world])
-        i_end = s.layout.world_distance[world + 1]
-        if i < i_end:
+        begin = s.layout.world_distance[world]
+        bounds = 2 * (s.layout.world_distance[world + 1] - begin)
+        if bounds > 0:
             dofs = dofs_in[0]
             flat_dofs(dofs)
-            row = world * s.rows.capacity
-            while i < i_end:
-                b = s.layout.distance_body[i]
-                count += prepare_distance(s, dofs, b, False, row + count, dt)
-                count += prepare_distance(s, dofs, b, True, row + count, dt)
-                i += 1
+            first = int(0)
+            while first < bounds:  # a bound per lane
+                i = first + wp.where(is_warp(), lane(), 0)
+                bound = Bound()
+                if i < bounds:
+                    bound = find_bound(s, dofs, s.layout.distance_body[begin + i // 2], i % 2 != 0, dt)
+                place = count + lanes_before(bound.takes_part != 0)
+                count += count_lanes(bound.takes_part != 0)
+                if bound.takes_part != 0:
+                    store_bound(s, bound, world * s.rows.capacity + place)
+                first += wp.where(is_warp(), lane_count(), 1)
         return count
 
     return SimpleNamespace(prepare_dofs=prepare_dofs, prepare_distances=prepare_distances)
@@ -141,14 +147,9 @@ def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNames
         flat_stage(s)
         flat_contacts(c)
         row = int(first + lane())
-        stride = lane_count()
-        if s.law.weight_mode == DELASSUS:  # needs the world's one scratch column: lane 0 takes all rows
-            barrier()
-            row = wp.where(lane() == 0, first, end)
-            stride = 1
         while row < end:
             refine_contact(s, c, row, dt)
-            row += stride
+            row += lane_count()
 
     return SimpleNamespace(assign_rows=assign_rows, place_rows=place_rows, refine_rows=refine_rows)
 
@@ -235,11 +236,14 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
             if found > kept:
                 choose_contacts(stage, contacts, world, first_slot, first_slot + kept)
             sort_world(stage, world, first_slot, first_slot + kept)
+        distances = int(0)
+        if is_warp() or lane() == 0:
+            distances = prepare_distances(stage, dofs, world, dt)
         if lane() == 0:
             if wp.static(not by_value):
                 if s.ordered == 0 or found > kept:
                     sort_slots(s.slot, first_slot, first_slot + kept)
-            s.rows.count[world] = prepare_distances(stage, dofs, world, dt) + kept
+            s.rows.count[world] = distances + kept
             s.contact_count[world] = kept
             s.truncated[world] = found - kept
             if found > kept:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
+from ..kernels.lanes import lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Bools, Ints, Types
@@ -78,7 +79,7 @@ def make_mobility(types: Types) -> SimpleNamespace:
 def make_delassus(pose: Types, dynamics: Types, weight: Types) -> SimpleNamespace:
     """``diagonal_weight(layout, d, a, b, r_a, r_b)`` and ``delassus_weight(..., y)`` of a contact of two bodies.
 
-    A body that cannot move is -1. ``y`` is scratch, one vector for each dof.
+    A body that cannot move is -1. ``y`` is scratch, for each dof a vector of each lane.
     """
     Motion = make_motion_data(pose, dynamics)
     scalar, vec3, mat33 = weight.scalar, weight.vec3, weight.mat33
@@ -138,6 +139,7 @@ def make_delassus(pose: Types, dynamics: Types, weight: Types) -> SimpleNamespac
 
         ``y`` holds Y's rows.
         """
+        lanes = lane_count()
         W = mat33()
         start_a = chain_start(layout, a)
         start_b = chain_start(layout, b)
@@ -153,16 +155,16 @@ def make_delassus(pose: Types, dynamics: Types, weight: Types) -> SimpleNamespac
             k = start_a
             while k >= 0 and k < e:
                 if k >= first:
-                    column -= y[k] * scalar(d.A_factor[address + k])
+                    column -= y[k * lanes + lane()] * scalar(d.A_factor[address + k])
                 k = layout.dof_parent[k]
             k = start_b
             while k >= 0 and k < e:
                 # what the two chains share was counted above
                 if k >= first and not (start_a >= 0 and k >= start_a and is_above(layout, start_a, k)):
-                    column -= y[k] * scalar(d.A_factor[address + k])
+                    column -= y[k * lanes + lane()] * scalar(d.A_factor[address + k])
                 k = layout.dof_parent[k]
             column = column * scalar(d.A_factor[address + e])
-            y[e] = column
+            y[e * lanes + lane()] = column
             W += wp.outer(column, column)
             if on_a:
                 i = layout.dof_parent[i]

@@ -276,9 +276,9 @@ def make_joint_terms(precisions: ContactPrecisions):
 
 @functools.cache
 def make_distance_rows(precisions: ContactPrecisions):
-    """``prepare_distance(s, input, b, upper, row, h) -> int``: row of one bound of a distance joint.
+    """``find_bound(s, input, b, upper, h) -> Bound`` of a distance joint, and ``store_bound(s, bound, row)``.
 
-    Returns 1 if the bound takes part, see `terms/limit.py`. The distance is between the joint's anchors. Its upper
+    A bound that takes part, see `terms/limit.py`, becomes a row. The distance is between the joint's anchors. Its upper
     bound pulls the child towards the parent: the child is body a then, so that a positive normal velocity always opens
     the bound.
     """
@@ -289,16 +289,28 @@ def make_distance_rows(precisions: ContactPrecisions):
     to_vec3d, to_pose, to_solve = (make_spatial(t).to_vec3 for t in (FP64, contact_pose, types))
     scalar, vec3 = types.scalar, types.vec3
 
+    @wp.struct
+    class Bound:
+        takes_part: int
+        a: int  # -1 if it cannot move
+        b: int
+        phi0: scalar
+        vhat: scalar
+        weight: scalar
+        Rn: scalar
+        normal: vec3
+        r_a: vec3
+        r_b: vec3
+
     @wp.func
-    def prepare_distance(
-        s: wp.ref[Stage], input: wp.ref[DofInput], b: int, upper: bool, row: int, h: wp.float64
-    ) -> int:
+    def find_bound(s: wp.ref[Stage], input: wp.ref[DofInput], b: int, upper: bool, h: wp.float64) -> Bound:
+        found = Bound()
         joint = s.layout.body_joint[b]
         dof = s.joints.joint_qd_start[joint]
         bound = wp.where(upper, scalar(input.limit_upper[dof]), scalar(input.limit_lower[dof]))
         ke = scalar(input.limit_ke[dof])
         if bound < scalar(0.0) or ke <= scalar(0.0):
-            return 0
+            return found
         parent = s.layout.body_parent[b]
         child = body_point(s.motion, b, to_vec3d(wp.transform_get_translation(s.joints.joint_X_c[joint])))
         anchor_local = to_vec3d(wp.transform_get_translation(s.joints.joint_X_p[joint]))
@@ -314,7 +326,7 @@ def make_distance_rows(precisions: ContactPrecisions):
         r_parent = to_solve(anchor)
         length = wp.length(child - anchor)
         if length <= contact_pose.scalar(0.0):
-            return 0
+            return found
         n = to_solve((child - anchor) / length)
         w = scalar(0.0)
         rate0 = scalar(0.0)
@@ -334,20 +346,33 @@ def make_distance_rows(precisions: ContactPrecisions):
         kd = scalar(input.limit_kd[dof])
         phi0 = wp.where(upper, scalar(-1.0), scalar(1.0)) * (scalar(length) - bound)
         if phi0 > scalar(2.0) * scalar(h) * wp.max(wp.abs(rate0), wp.abs(rate_star)):
-            return 0
+            return found
+        found.takes_part = 1
+        found.phi0 = phi0
+        found.vhat = -phi0 * ke / (scalar(h) * ke + kd)
+        found.weight = w
+        found.Rn = limit_R(ke, kd, scalar(h), w)
+        found.normal = n
+        found.a = wp.where(upper, b, moving_parent)
+        found.b = wp.where(upper, moving_parent, b)
+        found.r_a = wp.where(upper, r_child, r_parent)
+        found.r_b = wp.where(upper, r_parent, r_child)
+        return found
+
+    @wp.func
+    def store_bound(s: wp.ref[Stage], bound: wp.ref[Bound], row: int):
         s.rows.source[row] = -1
         s.rows.drift[row] = vec3()  # a kinematic root carries both ends: the distance does not change by it
-        s.rows.phi0[row] = phi0
-        s.rows.vhat[row] = -phi0 * ke / (scalar(h) * ke + kd)
+        s.rows.phi0[row] = bound.phi0
+        s.rows.vhat[row] = bound.vhat
         s.rows.mu[row] = scalar(0.0)
-        s.rows.weight[row] = w
-        s.rows.Rt[row] = w
-        s.rows.Rn[row] = limit_R(ke, kd, scalar(h), w)
-        s.rows.normal[row] = n
-        s.rows.body_a[row] = wp.where(upper, b, moving_parent)
-        s.rows.body_b[row] = wp.where(upper, moving_parent, b)
-        s.rows.r_a[row] = wp.where(upper, r_child, r_parent)
-        s.rows.r_b[row] = wp.where(upper, r_parent, r_child)
-        return 1
+        s.rows.weight[row] = bound.weight
+        s.rows.Rt[row] = bound.weight
+        s.rows.Rn[row] = bound.Rn
+        s.rows.normal[row] = bound.normal
+        s.rows.body_a[row] = bound.a
+        s.rows.body_b[row] = bound.b
+        s.rows.r_a[row] = bound.r_a
+        s.rows.r_b[row] = bound.r_b
 
-    return prepare_distance
+    return SimpleNamespace(Bound=Bound, find_bound=find_bound, store_bound=store_bound)
