@@ -136,9 +136,15 @@ class StructCache:
     def __init__(self, device: Any):
         """Start empty."""
         self._device = device
-        self._made: dict[tuple[Hashable, ...], wp.array] = {}
+        self._made: dict[tuple[Hashable, ...], StructArgument] = {}
 
     def get(self, arrays: Mapping[str, wp.array | None], make: Callable[[], Any], also: Hashable = None) -> wp.array:
+        """The `argument` by address."""
+        return self.argument(arrays, make, also).array
+
+    def argument(
+        self, arrays: Mapping[str, wp.array | None], make: Callable[[], Any], also: Hashable = None
+    ) -> StructArgument:
         """The struct ``make()`` with all ``arrays`` as its fields; None leaves a field empty.
 
         A field of a struct within it is named with a dot. ``also`` is what else ``make`` depends on.
@@ -153,5 +159,5 @@ class StructCache:
                     *path, field = name.split(".")
                     setattr(functools.reduce(getattr, path, struct), field, array)
                     weakref.finalize(array, self._made.pop, key, None)
-            self._made[key] = StructArgument(struct, self._device).array
+            self._made[key] = StructArgument(struct, self._device)
         return self._made[key]

@@ -136,7 +136,7 @@ class SapContactJacobian:
             wp.launch(
                 make_bin_kernel(TYPES[state.precision]),
                 dim=threads,
-                inputs=[self._bins.array, self._source, state.body_q, capacity, threads],
+                inputs=[self._bins.array, self._source.array, state.body_q, capacity, threads],
                 device=device,
             )
 
@@ -145,7 +145,7 @@ class SapContactJacobian:
         if self._stage is None:
             self._stage = self._make_stage(boundary.joint_q)
         dofs = self.dof_input(control, ctrl)
-        worlds.launch(self.kernel, self._stage.best, self._source, dofs, dt, device=self.model.device)
+        worlds.launch(self.kernel, self._stage.best, self._source.best, dofs.best, dt, device=self.model.device)
 
     def refresh(self, parameters: Any) -> None:
         """Read masses, inertias, motors and Newton's joint arrays again, after the links have been packed anew."""
@@ -219,7 +219,7 @@ class SapContactJacobian:
                     e = parent[e]
         return J[:, :, order]
 
-    def _contact_input(self, contacts: Any) -> wp.array:
+    def _contact_input(self, contacts: Any) -> StructArgument:
         model = self.model
         arrays = {f"rows.{name}": getattr(contacts, f"rigid_contact_{name}") for name in CONTACT_ARRAYS}
         some = ("stiffness", "damping", "friction", "surface_velocity")
@@ -235,7 +235,7 @@ class SapContactJacobian:
             source.has_surface_velocity = int(contacts.rigid_contact_surface_velocity is not None)
             return source
 
-        return self._contact_inputs.get(arrays, make)
+        return self._contact_inputs.argument(arrays, make)
 
     def _newcomer(self, contacts: Any) -> wp.array:
         """Room for the list of newcomers, where several threads sort a buffer that can fill a world."""
@@ -257,7 +257,7 @@ class SapContactJacobian:
         stage.lost, stage.most_lost = self.lost, self.most_lost
         return StructArgument(stage, self.model.device)
 
-    def dof_input(self, control: Any, ctrl: wp.array | None) -> wp.array:
+    def dof_input(self, control: Any, ctrl: wp.array | None) -> StructArgument:
         """The `DofInput` of a step with these inputs, on the device."""
         arrays = {name: getattr(self.model, f"joint_{name}") for name in JOINT_ARRAYS}
         arrays |= {"target_q": control.joint_target_pos, "target_qd": control.joint_target_vel}
@@ -269,7 +269,7 @@ class SapContactJacobian:
             source.has_motors = int(self.motors.count > 0)
             return source
 
-        return self._dof_inputs.get(arrays, make)
+        return self._dof_inputs.argument(arrays, make)
 
 
 def passive_springs(model: Any) -> dict[str, wp.array | None]:

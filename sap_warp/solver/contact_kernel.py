@@ -60,12 +60,13 @@ def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNa
     Bound, find_bound, store_bound = distances.Bound, distances.find_bound, distances.store_bound
     stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_dofs = make_flat(DofInput)
+    dof_type, read_dofs = struct_parameter(DofInput, by_value)
 
     @wp.func
-    def prepare_dofs(stage_in: stage_type, dofs_in: wp.array[DofInput], world: int, dt: wp.float64):
+    def prepare_dofs(stage_in: stage_type, dofs_in: dof_type, world: int, dt: wp.float64):
         """Terms of the dofs of a world."""
         s = read_stage(stage_in)
-        dofs = dofs_in[0]
+        dofs = read_dofs(dofs_in)
         flat_stage(s)
         flat_dofs(dofs)
         i_end = s.layout.world_term[world + 1]
@@ -75,7 +76,7 @@ def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNa
             i += lane_count()
 
     @large(by_value)
-    def prepare_distances(stage_in: stage_type, dofs_in: wp.array(dtype=DofInput), world: int, dt: wp.float64) -> int:
+    def prepare_distances(stage_in: stage_type, dofs_in: dof_type, world: int, dt: wp.float64) -> int:
         """Rows of the distance joints of a world; returns how many. All lanes of a warp, or one lane of others."""
         s = read_stage(stage_in)
         flat_stage(s)
@@ -83,7 +84,7 @@ def make_prepare_dofs(precisions: ContactPrecisions, by_value: bool) -> SimpleNa
         begin = s.layout.world_distance[world]
         bounds = 2 * (s.layout.world_distance[world + 1] - begin)
         if bounds > 0:
-            dofs = dofs_in[0]
+            dofs = read_dofs(dofs_in)
             flat_dofs(dofs)
             first = int(0)
             while first < bounds:  # a bound per lane
@@ -109,11 +110,12 @@ def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNames
     refine_contact = make_refine_contact(precisions)
     stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_contacts = make_flat(ContactInput)
+    contact_type, read_contacts = struct_parameter(ContactInput, by_value)
 
     @wp.func
     def assign_rows(
         stage_in: stage_type,
-        contacts_in: wp.array[ContactInput],
+        contacts_in: contact_type,
         first: int,
         end: int,
         first_slot: int,
@@ -122,28 +124,26 @@ def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNames
     ) -> int:
         """Bodies and materials; returns whether any row has to be refined."""
         s = read_stage(stage_in)
-        c = contacts_in[0]
+        c = read_contacts(contacts_in)
         flat_stage(s)
         flat_contacts(c)
         special = s.law.weight_mode | s.law.point_mode | s.law.follows | c.has_overrides | c.has_surface_velocity
         return special | assign_contacts(s, c, first_slot - first, first + lane(), end, world, dt)
 
     @large(by_value)
-    def place_rows(stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int):
+    def place_rows(stage_in: stage_type, contacts_in: contact_type, first: int, end: int):
         """Geometry and weights."""
         s = read_stage(stage_in)
-        c = contacts_in[0]
+        c = read_contacts(contacts_in)
         flat_stage(s)
         flat_contacts(c)
         place_contacts(s, c, first + lane(), end)
 
     @large(by_value)
-    def refine_rows(
-        stage_in: stage_type, contacts_in: wp.array(dtype=ContactInput), first: int, end: int, dt: wp.float64
-    ):
+    def refine_rows(stage_in: stage_type, contacts_in: contact_type, first: int, end: int, dt: wp.float64):
         """What only some contacts need."""
         s = read_stage(stage_in)
-        c = contacts_in[0]
+        c = read_contacts(contacts_in)
         flat_stage(s)
         flat_contacts(c)
         row = int(first + lane())
@@ -174,12 +174,13 @@ def make_choose_contacts(precisions: ContactPrecisions, by_value: bool):
     keep_deepest = make_keep_deepest(precisions.pose, precisions.contact_pose, precisions.dynamics)
     stage_type, read_stage, flat_stage = stage_access(precisions, by_value)
     flat_contacts = make_flat(ContactInput)
+    contact_type, read_contacts = struct_parameter(ContactInput, by_value)
 
     @wp.func
-    def choose_contacts(stage_in: stage_type, contacts_in: wp.array[ContactInput], world: int, first: int, last: int):
+    def choose_contacts(stage_in: stage_type, contacts_in: contact_type, world: int, first: int, last: int):
         """Let the slots of a world that is too full have the deepest contacts."""
         s = read_stage(stage_in)
-        c = contacts_in[0]
+        c = read_contacts(contacts_in)
         flat_stage(s)
         flat_contacts(c)
         newcomer = s.newcomer[world]
@@ -219,12 +220,11 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
     assign_rows, place_rows, refine_rows = rows.assign_rows, rows.place_rows, rows.refine_rows
     choose_contacts, list_world = make_choose_contacts(precisions, by_value), make_list_world(precisions, by_value)
     stage_type, read_stage, _ = stage_access(precisions, by_value)
+    contact_type, dof_type = (struct_parameter(struct, by_value)[0] for struct in (ContactInput, DofInput))
     sort_world = make_sort_world(precisions) if by_value else None
 
     @solver_kernel
-    def contact_data(
-        first_world: int, stage: stage_type, contacts: wp.array[ContactInput], dofs: wp.array[DofInput], dt: wp.float64
-    ):
+    def contact_data(first_world: int, stage: stage_type, contacts: contact_type, dofs: dof_type, dt: wp.float64):
         world = first_world + wp.tid() // lane_count()
         prepare_dofs(stage, dofs, world, dt)
         s = read_stage(stage)

@@ -281,6 +281,6 @@ class SapJointForces:
         argument = self._arrays.get(arrays, make)
         rows = solver.contact_jacobian
         kernel = make_joint_force_kernel(solver.contact_solve.precisions)
-        inputs = rows.dof_input(control, ctrl)
+        inputs = rows.dof_input(control, ctrl).array
         worlds.launch(kernel, *solver.contact_solve.arguments, inputs, argument, dt, device=device)
         return self._forces
