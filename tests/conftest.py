@@ -21,9 +21,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the workers of this run share what they compile, and share the work well."""
     from tests.support.compiling import CompileOnce
     from tests.support.durations import LongestFirst
+    from tests.support.newton_kernels import MakeKernelsOnce
 
     config.pluginmanager.register(CompileOnce(config))
     config.pluginmanager.register(LongestFirst(config))
+    config.pluginmanager.register(MakeKernelsOnce())
 
 
 @pytest.fixture

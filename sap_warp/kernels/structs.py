@@ -121,8 +121,13 @@ class StructArgument:
     def __init__(self, struct: Any, device: Any):
         """Copy ``struct`` (its array descriptors, not the arrays) to ``device``."""
         self.struct = struct
-        # without a copy on the CPU: one that a capture records would be repeated from memory that is gone
-        self.array = wp.array([struct], dtype=struct._cls, device=device, copy=not device.is_cpu)
+        if device.is_cpu:
+            # no copy by Warp: one that a capture records would be repeated from memory that is gone
+            memory = struct._cls.ctype.from_buffer_copy(struct.__ctype__())
+            self.array = wp.array(ptr=ctypes.addressof(memory), dtype=struct._cls, shape=1, device=device)
+            self.array.memory = memory  # lives as long as the array
+        else:
+            self.array = wp.array([struct], dtype=struct._cls, device=device)
         self.best = self.array if device.is_cpu else struct
         """For kernels that have the variant of `struct_parameter` for this device."""
 

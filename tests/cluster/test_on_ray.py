@@ -14,21 +14,11 @@ from ray.cluster_utils import Cluster  # noqa: E402
 from sap_warp import Rollouts  # noqa: E402
 from sap_warp.cluster import ClusterError, Pool, connect  # noqa: E402
 from sap_warp.envs import RayVectorEnv, TaskVectorEnv  # noqa: E402
+from tests.support.counter import Counter  # noqa: E402
 from tests.support.ray_tasks import HANG, RAISE, Fragile  # noqa: E402
 
 WORLDS = 5
 CART = {"joint_f": ["slider_to_cart"]}
-
-
-class Counter:
-    """A subject that counts."""
-
-    def __init__(self):
-        self.value = 0
-
-    def add(self, number):
-        self.value += number
-        return self.value
 
 
 @pytest.fixture(scope="module")

@@ -252,7 +252,7 @@ def test_block_sum_is_the_same_on_every_lane(cpu_blocks):
     """All lanes get the sum over the block, whatever its size."""
     block_sum = make_block_sum(wp.vec3d)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @solver_kernel
     def total(scratch: wp.array(dtype=wp.vec3d), out: wp.array(dtype=wp.vec3d)):
         world = wp.tid() // wp.block_dim()
         x = wp.float64(wp.tid())

@@ -27,15 +27,20 @@ def tilted_box_on_box():
     return builder.finalize(device="cpu")
 
 
+def start(model):
+    """Both boxes slide, fall and turn."""
+    state = model.state()
+    state.joint_qd.assign(np.tile(np.array([0.3, -0.1, -0.2, 0.4, 0.7, -0.5], np.float32), 2))
+    return state
+
+
 class Step:
     """One step of the boxes with given options."""
 
     def __init__(self, model, contacts, **options):
         self.solver = sap_warp.SolverSAP(model, **{"line_search_variant": "exact_root", **options})
-        state, self.after = model.state(), model.state()
-        velocity = np.tile(np.array([0.3, -0.1, -0.2, 0.4, 0.7, -0.5], np.float32), 2)
-        state.joint_qd.assign(velocity)
-        self.solver.step(state, self.after, None, contacts, DT)
+        self.after = model.state()
+        self.solver.step(start(model), self.after, None, contacts, DT)
         self.motion, self.rows = self.solver.free_motion, self.solver.contact_jacobian.data
         self.count = int(self.rows.count.numpy()[0])
         self.v = self.solver.contact_solve.velocity.numpy()
@@ -146,34 +151,41 @@ def test_position_integration_changes_positions_only(boxes, reference):
     assert np.abs(other.after.joint_q.numpy() - reference.after.joint_q.numpy()).max() > 1e-5
 
 
+@pytest.fixture(scope="module")
+def single(boxes):
+    """All in fp32, by a search whose steps the precision of the sums decides."""
+    options = {"contact_preset_variant": "approx32", "contact_solve_precision": "fp32"}
+    return Step(*boxes, **options, line_search_variant="exact_root")
+
+
 @pytest.mark.slow
 def test_free_motion_precision_is_that_of_A_and_v_star(boxes, reference):
     """fp32 free motion rounds A and v*; fp64 does not."""
-    other = Step(*boxes, contact_preset_variant="approx64", free_motion_solve_precision="f32")
-    assert other.motion.data.A.dtype is wp.float32 and reference.motion.data.A.dtype is wp.float64
-    difference = np.abs(other.motion.v_star() - reference.motion.v_star()).max()
+    solver = sap_warp.SolverSAP(boxes[0], contact_preset_variant="approx64", free_motion_solve_precision="f32")
+    motion = solver.compute_free_motion(start(boxes[0]), None, DT)  # no kernel of a solve is compiled
+    assert motion.data.A.dtype is wp.float32 and reference.motion.data.A.dtype is wp.float64
+    difference = np.abs(motion.v_star() - reference.motion.v_star()).max()
     assert 0.0 < difference < 1e-4
-    assert other.motion.data.r.dtype is wp.quatd  # poses stay fp64: use_f64_boundary_pose is its own knob
+    assert motion.data.r.dtype is wp.quatd  # poses stay fp64: use_f64_boundary_pose is its own knob
 
 
 @pytest.mark.slow
-def test_contact_solve_precision_is_that_of_the_objective(boxes, reference):
+def test_contact_solve_precision_is_that_of_the_objective(single, reference):
     """fp32 buffers for v, gradient and contact data; the solution agrees to fp32."""
-    other = Step(*boxes, contact_preset_variant="approx64", contact_solve_precision="fp32")
-    assert other.solver.contact_solve.data.v.dtype is wp.float32 and other.rows.phi0.dtype is wp.float32
-    assert other.solver.options.line_search_slop == pytest.approx(1000 * 2.0**-23)
-    assert 0.0 < np.abs(other.v - reference.v).max() < 2e-2
+    assert single.solver.contact_solve.data.v.dtype is wp.float32 and single.rows.phi0.dtype is wp.float32
+    assert reference.solver.contact_solve.data.v.dtype is wp.float64 and reference.rows.phi0.dtype is wp.float64
+    assert single.solver.options.line_search_slop == pytest.approx(1000 * 2.0**-23)
+    assert 0.0 < np.abs(single.v - reference.v).max() < 2e-2
 
 
 @pytest.mark.slow
-def test_cost_precision_is_that_of_the_sums(boxes, reference):
+def test_cost_precision_is_that_of_the_sums(boxes, single, reference):
     """All else in fp32, fp64 sums lead the exact search to other steps, and not farther from the fp64 solution."""
     options = {"contact_preset_variant": "approx32", "contact_solve_precision": "fp32"}
-    plain = Step(*boxes, **options, line_search_variant="exact_root")
     other = Step(*boxes, **options, line_search_variant="exact_root", contact_cost_precision="fp64")
     assert other.solver.contact_solve.data.v.dtype is wp.float32
-    distances = [np.abs(each.v - reference.v).max() for each in (plain, other)]
-    assert np.any(other.v != plain.v) and 0.0 < distances[1] < max(2.0 * distances[0], 2e-2)
+    distances = [np.abs(each.v - reference.v).max() for each in (single, other)]
+    assert np.any(other.v != single.v) and 0.0 < distances[1] < max(2.0 * distances[0], 2e-2)
 
 
 @pytest.mark.slow
@@ -285,8 +297,7 @@ def test_stages_can_be_run_alone(boxes, reference):
     """Free motion and contact data without a step: the same numbers, and the state stays as it was."""
     model, contacts = boxes
     solver = sap_warp.SolverSAP(model, contact_preset_variant="approx64")
-    state = model.state()
-    state.joint_qd.assign(np.tile(np.array([0.3, -0.1, -0.2, 0.4, 0.7, -0.5], np.float32), 2))
+    state = start(model)
     before = state.joint_q.numpy(), state.joint_qd.numpy()
     np.testing.assert_array_equal(solver.compute_free_motion(state, None, DT).v_star(), reference.motion.v_star())
     rows = solver.compute_contacts(state, None, contacts, DT)

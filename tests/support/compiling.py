@@ -1,7 +1,8 @@
 """Compiling a kernel once in a test run, however many processes and threads ask for it.
 
 Two workers that begin with an empty kernel cache would otherwise both compile what every simulation needs. Warp also
-prepares its headers again in each process, thread and block size, which takes longer than most kernels do.
+prepares its headers again in each process, thread and block size, which takes longer than most kernels do. And it
+compiles the derivatives of Newton's kernels, which nothing here asks for, in two thirds of the time that they take.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import warp._src.build as warp_build
 from warp._src.context import Module
 
 _compile = Module._compile
+_make_module = Module.__init__
 _build_cpu = warp_build.build_cpu
 
 
@@ -32,7 +34,11 @@ def alone(lock: Path) -> Iterator[None]:
 
 
 class CompileOnce:
-    """A plugin: one folder for all workers of a run, with a lock for each module and the prepared headers."""
+    """A plugin: one folder for all workers of a run, with a lock for each module and the prepared headers.
+
+    Newton's modules are compiled without backward passes, unless they say themselves that they want some. Programs that
+    a test starts compile them as users do.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.is_worker = hasattr(config, "workerinput")
@@ -58,12 +64,19 @@ class CompileOnce:
                 self.lend_headers(options)
             return _build_cpu(obj_path, cpp_path, **options)
 
+        def make_forward_module(module, name, *args, **kwargs):
+            _make_module(module, name, *args, **kwargs)
+            if name.startswith("newton."):
+                module.options["enable_backward"] = False
+
         Module._compile = compile_once
+        Module.__init__ = make_forward_module
         warp_build.build_cpu = build_cpu
 
     def pytest_unconfigure(self) -> None:
         """Leave Warp as it was."""
         Module._compile = _compile
+        Module.__init__ = _make_module
         warp_build.build_cpu = _build_cpu
         if not self.is_worker:
             shutil.rmtree(self.folder, ignore_errors=True)

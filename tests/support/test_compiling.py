@@ -16,6 +16,7 @@ def workers(tmp_path, monkeypatch):
     """Two of them, with one folder."""
     # Those of the run stay out of it, and are back afterwards.
     monkeypatch.setattr(Module, "_compile", compiling._compile)
+    monkeypatch.setattr(Module, "__init__", compiling._make_module)
     monkeypatch.setattr(warp_build, "build_cpu", compiling._build_cpu)
     config = SimpleNamespace(workerinput={"compiling": str(tmp_path)})
     return [compiling.CompileOnce(config) for _ in range(2)]
@@ -83,3 +84,12 @@ def test_headers_are_prepared_once_for_each_set_of_options(workers, tmp_path, mo
             warp_build.build_cpu("x.o", "x.cpp", **options)
         assert found[-1] == ["1.pch", "32.pch"]
     assert prepared == [1, 32]
+
+
+def test_newtons_modules_have_no_backward_passes(workers):
+    """All others have what they ask for."""
+    names = ("newton._src.sim.x", "sap_warp.x", "new_kernel_1234")
+    before = [Module(name, None).options["enable_backward"] for name in names]
+    workers[0].pytest_sessionstart()
+    assert before == [True, True, True]
+    assert [Module(name, None).options["enable_backward"] for name in names] == [False, True, True]
