@@ -176,6 +176,18 @@ def look_at_bodies(
 
 
 @wp.func
+def first_due(b: wp.ref[BodyPairs], t: wp.ref[Travel], start: int, end: int, way: wp.float64) -> int:
+    """The first pair of a body, from ``start`` on, that has to be looked at; ``end`` or more if there is none.
+
+    A loop that writes nothing, so that the compiler keeps everything in registers.
+    """
+    k = int(start)
+    while k < end and way + t.way[b.partner[k]] < t.bodies_at[k]:
+        k += 1
+    return k
+
+
+@wp.func
 def list_candidates(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], q: wp.ref[Search]) -> None:
     """List the pairs of shapes whose boxes overlap, but those that are known not to touch."""
     follow_bodies(b, t, s, q.body_q)
@@ -186,9 +198,9 @@ def list_candidates(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], 
         k = int(partner_end)
         partner_end = b.partner_start[i + 1]
         while k < partner_end:
-            ways = way + t.way[b.partner[k]]
-            if ways >= t.bodies_at[k]:
-                look_at_bodies(b, t, s, q, i, k, ways)
+            k = first_due(b, t, k, partner_end, way)
+            if k < partner_end:
+                look_at_bodies(b, t, s, q, i, k, way + t.way[b.partner[k]])
             k += 1
         i += 1
 
