@@ -6,8 +6,9 @@ import numpy as np
 import warp as wp
 
 from ..kernels.launch import solver_kernel
-from ..kernels.types import Poses, Vectors
-from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
+from ..kernels.spatial import make_spatial
+from ..kernels.types import FP32, Poses, Vectors
+from .box_box import CORNERS, BoxPair, largest_axis, merge_corners, on_face, separate, shared_corners, spread_corners
 from .box_hull import HullShape, hull_corners
 from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
 from .cpu_broad_phase import BodyPairs, Candidates, Search, flat_bodies, flat_search, list_candidates
@@ -23,6 +24,7 @@ from .shape_boxes import Shapes, boxes_size, flat_shapes
 from .travel import Travel, flat_travel, next_look
 from .weights import double, single
 
+rotation_matrix = make_spatial(FP32).rotation_matrix
 MERGED = wp.constant(0.02)
 """Corners closer to each other than this are one contact, relative to the smallest half size of both boxes."""
 
@@ -33,8 +35,6 @@ class PairRow:
 
     shape0: int
     shape1: int
-    local0: wp.transformf  # poses of the shapes in the frames of their bodies
-    local1: wp.transformf
     margin0: float
     margin1: float
     normal: wp.vec3f  # from shape 0 to shape 1, in world frame
@@ -49,14 +49,14 @@ class PairRow:
 
 @wp.func
 def add_pair_row(rows: wp.ref[ContactRows], m: wp.ref[PairRow], point0: wp.vec3f, point1: wp.vec3f) -> None:
-    """A contact of two points in the frames of their shapes [m]; only counted if the buffer is full."""
+    """A contact of two points in the frames of their bodies [m]; only counted if the buffer is full."""
     i = m.found
     m.found = i + 1
     if i < m.capacity:
         rows.shape0[i] = m.shape0
         rows.shape1[i] = m.shape1
-        rows.point0[i] = wp.transform_point(m.local0, point0)
-        rows.point1[i] = wp.transform_point(m.local1, point1)
+        rows.point0[i] = point0
+        rows.point1[i] = point1
         rows.offset0[i] = m.offset0
         rows.offset1[i] = m.offset1
         rows.normal[i] = m.normal
@@ -75,7 +75,7 @@ def place_boxes(s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair]) ->
     turn0 = wp.transform_get_rotation(pose0)
     pair.a = s.size[m.shape0]
     pair.b = s.size[m.shape1]
-    pair.turn = wp.quat_to_matrix(wp.quat_inverse(turn0) * wp.transform_get_rotation(pose1))
+    pair.turn = rotation_matrix(wp.quat_inverse(turn0) * wp.transform_get_rotation(pose1))
     pair.place = wp.quat_rotate_inv(turn0, wp.transform_get_translation(pose1) - wp.transform_get_translation(pose0))
 
 
@@ -113,17 +113,34 @@ def find_hull(h: wp.ref[Hulls], s: wp.ref[Shapes], shape: int) -> int:
 def add_corners(
     rows: wp.ref[ContactRows], s: wp.ref[Shapes], m: wp.ref[PairRow], p: wp.ref[BoxPair], corners: Vectors, count: int
 ) -> None:
-    """Contacts at the corners of the area that two shapes share."""
-    m.local0 = s.local[m.shape0]
-    m.local1 = s.local[m.shape1]
-    back = wp.transpose(p.turn)
-    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * p.normal)
-    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * (back * p.normal))
+    """Contacts at the corners of the area that two shapes share.
+
+    A corner is some way along two sides of the face of A and a distance along the normal; these directions are turned
+    into the frames of the bodies once for all corners.
+    """
+    local0 = s.local[m.shape0]
+    local1 = s.local[m.shape1]
+    turn0 = rotation_matrix(wp.transform_get_rotation(local0))
+    turn1 = rotation_matrix(wp.transform_get_rotation(local1)) * wp.transpose(p.turn)
+    along1 = turn1 * p.normal
+    m.offset0 = m.margin0 * (turn0 * p.normal)
+    m.offset1 = -m.margin1 * along1
     m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), p.normal)
+    middle = on_face(p, wp.vec3f())
+    start0 = turn0 * middle + wp.transform_get_translation(local0)
+    start1 = turn1 * (middle - p.place) + wp.transform_get_translation(local1)
+    i = largest_axis(p.normal)
+    i1 = (i + 1) % 3
+    i2 = (i + 2) % 3
+    right0 = wp.vec3f(turn0[0, i1], turn0[1, i1], turn0[2, i1])
+    right1 = wp.vec3f(turn1[0, i1], turn1[1, i1], turn1[2, i1])
+    up0 = wp.vec3f(turn0[0, i2], turn0[1, i2], turn0[2, i2])
+    up1 = wp.vec3f(turn1[0, i2], turn1[1, i2], turn1[2, i2])
     k = int(0)
     while k < count:
-        point0 = on_face(p, corners[k])
-        point1 = back * (point0 + corners[k][2] * p.normal - p.place)
+        at = corners[k]
+        point0 = start0 + at[0] * right0 + at[1] * up0
+        point1 = start1 + at[0] * right1 + at[1] * up1 + at[2] * along1
         add_pair_row(rows, m, point0, point1)
         k += 1
 
@@ -213,11 +230,11 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
     count = core_corners(s, h, pair, hulls, view, corners)
     nearest = wp.vec3f(0.0, 0.0, distance)
     count = choose_corners(distance, reach, near, corners, count)
-    m.local0 = s.local[m.shape0]
-    m.local1 = s.local[m.shape1]
+    local0 = s.local[m.shape0]
+    local1 = s.local[m.shape1]
     back = wp.transpose(pair.turn)
-    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * view.normal)
-    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * single(back * pair.normal))
+    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(local0), m.margin0 * view.normal)
+    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(local1), -m.margin1 * single(back * pair.normal))
     m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), view.normal)
     k = int(0)
     while k < count:
@@ -227,7 +244,7 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
             height = height_of_face(view, at) - at[2]
         point0 = view.center + at[0] * view.right + at[1] * view.up + height * view.normal
         point1 = single(back * (double(point0 + at[2] * view.normal) - pair.place))
-        add_pair_row(rows, m, point0, point1)
+        add_pair_row(rows, m, wp.transform_point(local0, point0), wp.transform_point(local1, point1))
         k += 1
     return True
 
