@@ -25,7 +25,6 @@ LONGEST = wp.constant(50.0)
 """The longest way after which a pair has to be looked at [m]."""
 ROUNDING = wp.constant(4.0e-6)
 """Rounding that distances allow for, relative to the sizes of both shapes and to their distance from the origin."""
-NO_WAY = wp.constant(wp.float64(0.0))
 
 
 @wp.struct
@@ -53,34 +52,32 @@ flat_travel = make_flat(Travel)
 
 
 @wp.func
-def same(a: wp.vec3f, b: wp.vec3f) -> bool:
-    """Whether two vectors are equal."""
-    return a[0] == b[0] and a[1] == b[1] and a[2] == b[2]
-
-
-@wp.func
-def same_pose(a: wp.transformf, b: wp.transformf) -> bool:
-    """Whether two poses are equal."""
-    if not same(wp.transform_get_translation(a), wp.transform_get_translation(b)):
-        return False
-    p = wp.transform_get_rotation(a)
-    q = wp.transform_get_rotation(b)
-    return p[0] == q[0] and p[1] == q[1] and p[2] == q[2] and p[3] == q[3]
+def change(a: wp.vec3f, b: wp.vec3f) -> float:
+    """Zero if two vectors are equal; positive, or no number, if not."""
+    return wp.abs(a[0] - b[0]) + wp.abs(a[1] - b[1]) + wp.abs(a[2] - b[2])
 
 
 @wp.func
 def is_as_before(t: wp.ref[Travel], k: int, s: wp.ref[Shapes], shape: int) -> bool:
-    """Whether a shape, which is entry k of the list, is as it was in the last pass."""
-    skin = t.skin[k]
-    if not (s.margin[shape] == skin[0] and s.gap[shape] == skin[1] and same(s.size[shape], t.size[k])):
-        return False
+    """Whether a shape, which is entry k of the list, is as it was in the last pass.
+
+    Differences are summed up and looked at once: a branch for each number takes longer.
+    """
+    local = s.local[shape]
+    last = t.local[k]
+    turn = wp.transform_get_rotation(local)
+    last_turn = wp.transform_get_rotation(last)
+    sum = change(wp.transform_get_translation(local), wp.transform_get_translation(last))
+    sum += wp.abs(turn[0] - last_turn[0]) + wp.abs(turn[1] - last_turn[1])
+    sum += wp.abs(turn[2] - last_turn[2]) + wp.abs(turn[3] - last_turn[3])
+    sum += wp.abs(s.margin[shape] - t.skin[k][0]) + wp.abs(s.gap[shape] - t.skin[k][1])
+    sum += change(s.size[shape], t.size[k])
     kind = s.kind[shape]
     if kind != SPHERE and kind != CAPSULE and kind != BOX:
+        sum += change(s.local_lower[shape], t.local_lower[k]) + change(s.local_upper[shape], t.local_upper[k])
         if s.source[shape] != t.source[k]:
             return False
-        if not (same(s.local_lower[shape], t.local_lower[k]) and same(s.local_upper[shape], t.local_upper[k])):
-            return False
-    return same_pose(s.local[shape], t.local[k])
+    return sum == 0.0
 
 
 @wp.func
