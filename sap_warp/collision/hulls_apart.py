@@ -4,8 +4,8 @@
 The points x - y of two convex shapes, x of one and y of the other, are a convex set, whose distance from the origin is
 the distance of the shapes. From a point of the set, v, look back along v for the point w of the set that lies least
 far along v: all of the set lies beyond it, so the distance is at least v·w / |v|. If that does not suffice, the point
-nearest to the origin between v and w is the next v (Gilbert's algorithm). Nothing is remembered from pass to pass, and
-what is not proved in a few rounds is left to Newton: no contact depends on it.
+nearest to the origin between v and w is the next v (Gilbert's algorithm). What is not proved in a few rounds is left
+to others: no contact depends on it.
 """
 
 import warp as wp
