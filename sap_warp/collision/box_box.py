@@ -40,7 +40,7 @@ class BoxPair:
 
 @wp.func
 def separate(p: wp.ref[BoxPair], reach: float) -> bool:
-    """Find the best direction; False, and nothing more, if the boxes are further apart than ``reach`` [m].
+    """Find the best direction; False, and only a separation, if the boxes are further apart than ``reach`` [m].
 
     Loops of a constant length, which Warp unrolls: a product has its place, not an index.
     """
@@ -62,6 +62,7 @@ def separate(p: wp.ref[BoxPair], reach: float) -> bool:
         if apart2 > best:
             best = apart2
             code = 3 + j
+    p.separation = best
     if best > reach:
         return False
     for k in range(3):

@@ -15,8 +15,9 @@ import warp as wp
 from ..kernels.types import Vectors
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
 from .hull_ground import BAND, LISTED, choose_four, find_sole, lowest_vertex
+from .hull_planes import plane_heights, steep_planes, stretched
 from .hull_supports import low_vertices
-from .hull_tables import FACES, Hulls, Planes, flat_planes
+from .hull_tables import Hulls
 
 APART = wp.constant(-1)
 BOX_FACE = wp.constant(-2)
@@ -65,35 +66,6 @@ def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -
 
 
 @wp.func
-def face_heights(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, heights: wp.array[float]) -> int:
-    """Height of the middle of the box above each face of the hull [m]; returns the number of the highest one."""
-    t = Planes()
-    t.normal = h.normal
-    t.offset = h.offset
-    flat_planes(t)
-    middle = -(wp.transpose(p.turn) * p.place)  # in the frame of the hull
-    first = h.face_start[hull]
-    count = h.face_start[hull + 1] - first
-    top = int(0)
-    highest = float(-3.0e38)
-    f = int(0)
-    while f < count:
-        height = wp.dot(t.normal[first + f], middle) - t.offset[first + f]
-        heights[f] = height
-        if height > highest:
-            highest = height
-            top = f
-        f += 1
-    return top
-
-
-@wp.func
-def stretched(height: float, stretch: float) -> float:
-    """The most that a height can be along directions between the normals of two faces, see `Hulls.stretch`."""
-    return wp.where(height > 0.0, height * stretch, height)
-
-
-@wp.func
 def best_direction(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, reach: float) -> int:
     """After `try_box_faces`: a face of the hull that looks along the best direction, `BOX_FACE`, or `APART`.
 
@@ -107,21 +79,25 @@ def best_direction(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, reach: float
         hull: Number of the hull.
         reach: Separation beyond which nothing is looked for any more [m].
     """
-    heights = wp.zeros(shape=(FACES,), dtype=float)
-    top = face_heights(p, h, hull, heights)
+    first = h.face_start[hull]
+    face_count = h.face_start[hull + 1] - first
+    heights = h.heights
+    middle = -(wp.transpose(p.turn) * p.place)  # of the box, in the frame of the hull
+    top = plane_heights(h.normal_x, h.normal_y, h.normal_z, h.offset, first, face_count, middle, heights)
     turn = p.turn  # copies, which nothing else can change while the loops run
     size = p.a
     normal = wp.vec3f(p.normal)
-    first = h.face_start[hull]
-    face_count = h.face_start[hull + 1] - first
     found = int(BOX_FACE)
     best = p.separation + PREFERENCE
     least = wp.min(size)
+    steep = steep_planes(heights, h.stretch, first, face_count, best + least - PREFERENCE, h.steep)
     k = int(-1)
-    while k < face_count and best <= reach:
-        f = wp.where(k < 0, top, k)
+    while k < steep and best <= reach:
+        f = int(top)
+        if k >= 0:
+            f = h.steep[k]
         height = heights[f]
-        if stretched(height, h.stretch[first + f]) - least > best and k != top:
+        if stretched(height, h.stretch[first + f]) - least > best and (k < 0 or f != top):
             n = turn * h.normal[first + f]
             separation = height - wp.dot(wp.abs(n), size)
             if separation > best:

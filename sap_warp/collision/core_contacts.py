@@ -13,10 +13,10 @@ import warp as wp
 
 from ..kernels.types import Vectors
 from .box_box import NEAREST, clip_edge, largest_axis, merge_corners, spread_corners
-from .cpu_broad_phase import Shapes
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER
 from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
 from .nearest_points import CorePair
+from .shape_boxes import Shapes
 from .weights import single
 
 OUTLINE = wp.constant(2 * int(FACE_CORNERS) + 4)

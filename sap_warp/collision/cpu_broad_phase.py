@@ -5,7 +5,7 @@ Newton's pipeline places and bounds every shape of the model, visual ones too, a
 whole bodies are compared first. Around each body stands a cube that contains its shapes however the body turns, and
 only where two cubes overlap are the shapes placed and looked at one by one. Shapes that belong to no body, fixtures,
 stand alone. A box along the axes of the world around a shape, as Newton compares them, lies in the cube, so no pair is
-lost here.
+lost here. Pairs that are apart are left out until their bodies have travelled far enough (`travel`).
 """
 
 from typing import Any
@@ -16,44 +16,11 @@ import warp as wp
 
 from ..kernels.structs import make_flat
 from ..kernels.types import Poses
-from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, KINEMATIC, SPHERE
-from .normals import PLANE
+from .shape_boxes import Shapes, box_distance, box_shape, boxes_overlap, boxes_size, largest, may_move
+from .travel import Travel, follow, is_as_before, make_travel, measure_body, next_look, remember_shape
 
-ELLIPSOID = wp.constant(int(newton.GeoType.ELLIPSOID))
-CONE = wp.constant(int(newton.GeoType.CONE))
-MESH = wp.constant(int(newton.GeoType.MESH))
-HFIELD = wp.constant(int(newton.GeoType.HFIELD))
-KNOWN_KINDS = [int(k) for k in (PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, CONE, CONVEX_MESH)]
-"""Kinds of shapes that the functions below bound."""
-ENDLESS = wp.constant(1.0e6)
-"""Half the size that Newton gives an infinite plane [m]."""
 SLACK = wp.constant(1.0e-6)
 """Rounding of positions that cubes allow for, relative to the distance from the origin and to their size."""
-
-
-@wp.struct
-class Shapes:
-    """The model's shapes, and what a pass works out of those that it looks at closely.
-
-    Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for.
-    """
-
-    body: wp.array(dtype=wp.int32)
-    kind: wp.array(dtype=wp.int32)
-    local: wp.array(dtype=wp.transformf)  # pose in the frame of the body
-    size: wp.array(dtype=wp.vec3f)
-    margin: wp.array(dtype=wp.float32)
-    gap: wp.array(dtype=wp.float32)
-    local_lower: wp.array(dtype=wp.vec3f)  # of meshes and heightfields, in their own frame [m]
-    local_upper: wp.array(dtype=wp.vec3f)
-    body_flags: wp.array(dtype=wp.int32)
-    source: wp.array(dtype=wp.uint64)  # meshes
-    # by shape; valid if the number of the pass stands in `boxed`
-    pose: wp.array(dtype=wp.transformf)  # in world frame
-    data: wp.array(dtype=wp.vec4f)  # size and margin, for Newton's narrow phase
-    lower: wp.array(dtype=wp.vec3f)  # corners of the box around shape, margin and gap, in world frame
-    upper: wp.array(dtype=wp.vec3f)
-    boxed: wp.array(dtype=wp.int32)
 
 
 @wp.struct
@@ -68,7 +35,8 @@ class BodyPairs:
     center: wp.array(dtype=wp.vec3f)  # of the cube, in the frame of the body [m]
     shape_start: wp.array(dtype=wp.int32)  # of the body's shapes in `shape`; one entry more than bodies
     shape: wp.array(dtype=wp.int32)
-    cube: wp.array(dtype=wp.vec4f)  # centre in world frame and half the width [m], written by every pass
+    cube: wp.array(dtype=wp.vec4f)  # centre in world frame and half the width [m] ...
+    cubed: wp.array(dtype=wp.int32)  # ... valid if the number of the pass stands here
     partner_start: wp.array(dtype=wp.int32)  # of the bodies that a body may meet, in `partner`
     partner: wp.array(dtype=wp.int32)
     pair_start: wp.array(dtype=wp.int32)  # of the pairs of shapes of two bodies; one entry more than pairs of bodies
@@ -80,6 +48,7 @@ class Candidates:
     """Where a pass lists pairs of shapes, and what it has to remember."""
 
     near: wp.array(dtype=wp.vec2i)  # whose boxes overlap
+    near_number: wp.array(dtype=wp.int32)  # their numbers in `BodyPairs.pair`
     near_count: wp.array(dtype=wp.int32)
     pair: wp.array(dtype=wp.vec2i)  # those of them that are left to Newton's narrow phase
     count: wp.array(dtype=wp.int32)
@@ -87,224 +56,153 @@ class Candidates:
     own_rows: wp.array(dtype=wp.int32)  # rows that were written before Newton's
 
 
-flat_shapes = make_flat(Shapes)
+@wp.struct
+class Search:
+    """A pass, and how far it has come."""
+
+    body_q: wp.array(dtype=wp.transformf)
+    with_kinematic: int  # whether pairs that no force can move count
+    now: int  # number of the pass
+    near: wp.array(dtype=wp.vec2i)  # see `Candidates`
+    near_number: wp.array(dtype=wp.int32)
+    most: int  # pairs that can be listed
+    count: int  # pairs that are near
+
+
 flat_bodies = make_flat(BodyPairs)
+flat_search = make_flat(Search)
 
 
 @wp.func
-def reach_of(s: wp.ref[Shapes], i: int) -> float:
-    """Largest distance of a point of shape i, widened by margin and gap, from its origin [m]."""
-    kind = s.kind[i]
-    size = s.size[i]
-    reach = size[0]  # of a sphere
-    if kind != SPHERE:
-        if kind == CAPSULE:
-            reach = size[0] + wp.abs(size[1])
-        elif kind == BOX:
-            reach = wp.length(size)
-        elif kind == CYLINDER or kind == CONE:
-            radius = size[0]
-            if size[2] > 0.0:
-                radius += size[1]  # a barrel's wall swells by less than its half height
-            reach = wp.sqrt(radius * radius + size[1] * size[1])
-        elif kind == ELLIPSOID:
-            reach = wp.max(size)
-        elif kind == PLANE:
-            reach = 4.0 * ENDLESS
-        else:
-            reach = wp.length(wp.max(wp.abs(s.local_lower[i]), wp.abs(s.local_upper[i])))
-    return reach + s.margin[i] + s.gap[i]
-
-
-@wp.func
-def endless_plane(normal: wp.vec3f, at: wp.vec3f, skin: float) -> tuple[wp.vec3f, wp.vec3f]:
-    """Corners of the box that Newton puts around an infinite plane: cut where its normal points up, down or aside."""
-    lower = at - wp.vec3f(ENDLESS + skin)
-    upper = at + wp.vec3f(ENDLESS + skin)
-    for i in range(3):
-        steep = wp.abs(normal[i])
-        if steep > 0.5:
-            aside = wp.abs(normal[(i + 1) % 3]) + wp.abs(normal[(i + 2) % 3])
-            rise = aside * ENDLESS / steep + skin
-            if normal[i] > 0.0:
-                upper[i] = wp.min(upper[i], at[i] + rise)
-            else:
-                lower[i] = wp.max(lower[i], at[i] - rise)
-    return lower, upper
-
-
-@wp.func
-def bulge(size: wp.vec3f) -> float:
-    """How far the wall of a barrel stands out: the height of an arc over a chord. Zero for other cylinders."""
-    if size[2] >= size[1] and size[2] > 0.0:
-        return size[1] * size[1] / (size[2] + wp.sqrt(size[2] * size[2] - size[1] * size[1]))
-    return 0.0
-
-
-@wp.func
-def half_extent(kind: int, axis: wp.vec3f, size: wp.vec3f) -> float:
-    """Half the extent of a shape along an axis of the world, which is given in the frame of the shape [m]."""
-    if kind == SPHERE:
-        return size[0]
-    if kind == CAPSULE:
-        return size[0] + wp.abs(axis[2]) * size[1]
-    if kind == CYLINDER or kind == CONE:  # a cone gets the box of a cylinder
-        return size[0] * wp.sqrt(axis[0] * axis[0] + axis[1] * axis[1]) + size[1] * wp.abs(axis[2])
-    if kind == ELLIPSOID:
-        return wp.length(wp.cw_mul(axis, size))
-    return wp.abs(axis[0]) * size[0] + wp.abs(axis[1]) * size[1] + wp.abs(axis[2]) * size[2]
-
-
-@wp.func
-def box_shape(s: wp.ref[Shapes], i: int, body_q: Poses, now: int) -> None:
-    """World pose, bounding box and Newton's data of shape i, once in a pass."""
-    if s.boxed[i] != now:
-        s.boxed[i] = now
-        pose = s.local[i]
-        if s.body[i] >= 0:
-            pose = wp.transform_multiply(body_q[s.body[i]], pose)
-        s.pose[i] = pose
-        at = wp.transform_get_translation(pose)
-        turn = wp.transform_get_rotation(pose)
-        r = wp.matrix_from_cols(  # not rounded as by `wp.quat_to_matrix`: Newton works out boxes in this way
-            wp.quat_rotate(turn, wp.vec3f(1.0, 0.0, 0.0)),
-            wp.quat_rotate(turn, wp.vec3f(0.0, 1.0, 0.0)),
-            wp.quat_rotate(turn, wp.vec3f(0.0, 0.0, 1.0)),
-        )
-        kind = s.kind[i]
-        size = s.size[i]
-        skin = s.margin[i] + s.gap[i]
-        endless = kind == PLANE and size[0] == 0.0 and size[1] == 0.0
-        if kind == PLANE:
-            size = wp.vec3f(0.5 * size[0], 0.5 * size[1], 0.0)
-        s.data[i] = wp.vec4f(size[0], size[1], size[2], s.margin[i])
-        if endless:
-            lower, upper = endless_plane(wp.vec3f(r[0, 2], r[1, 2], r[2, 2]), at, skin)
-            s.lower[i] = lower
-            s.upper[i] = upper
-        else:
-            if kind == MESH or kind == CONVEX_MESH or kind == HFIELD:
-                at = wp.quat_rotate(turn, 0.5 * (s.local_lower[i] + s.local_upper[i])) + at
-                size = 0.5 * (s.local_upper[i] - s.local_lower[i])
-            elif kind == CYLINDER:
-                size[0] = size[0] + bulge(size)
-            half = wp.vec3f()
-            k = int(0)
-            while k < 3:
-                half[k] = half_extent(kind, r[k], size)
-                k += 1
-            s.lower[i] = at - half - wp.vec3f(skin, skin, skin)
-            s.upper[i] = at + half + wp.vec3f(skin, skin, skin)
-
-
-@wp.func
-def boxes_overlap(s: wp.ref[Shapes], i: int, k: int) -> bool:
-    """Whether the boxes of two shapes do; not if a number is none."""
-    a = s.lower[i]
-    b = s.upper[i]
-    c = s.lower[k]
-    d = s.upper[k]
-    return a[0] <= d[0] and b[0] >= c[0] and a[1] <= d[1] and b[1] >= c[1] and a[2] <= d[2] and b[2] >= c[2]
-
-
-@wp.func
-def place_cubes(b: wp.ref[BodyPairs], s: wp.ref[Shapes], body_q: Poses) -> None:
-    """Cubes around all bodies."""
+def follow_bodies(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], body_q: Poses) -> None:
+    """Add to the ways of all bodies."""
     i = int(0)
     shape_end = b.shape_start[0]
     while i < b.count:
-        center = b.center[i]
-        half = float(0.0)
-        k = int(shape_end)
+        shape_start = int(shape_end)
         shape_end = b.shape_start[i + 1]
+        is_new = bool(False)
+        k = int(shape_start)
         while k < shape_end:
-            shape = b.shape[k]
-            arm = wp.transform_get_translation(s.local[shape]) - center
-            half = wp.max(half, wp.length(arm) + reach_of(s, shape))
+            if not is_as_before(t, k, s, b.shape[k]):
+                is_new = True
             k += 1
-        body = b.body[i]
-        if body >= 0:
-            center = wp.transform_point(body_q[body], center)
-        size = half + wp.abs(center[0]) + wp.abs(center[1]) + wp.abs(center[2])
-        b.cube[i] = wp.vec4f(center[0], center[1], center[2], half + SLACK * size)
+        if is_new:
+            t.half[i] = 0.0
+            t.reach[i] = 0.0
+            n = int(shape_start)
+            while n < shape_end:
+                remember_shape(t, n, s, b.shape[n])
+                measure_body(t, i, s, b.shape[n], b.center[i])
+                n += 1
+        follow(t, i, b.body[i], is_new, body_q)
         i += 1
 
 
 @wp.func
-def may_move(s: wp.ref[Shapes], shape: int) -> bool:
-    """Whether the shape's body is moved by forces."""
-    body = s.body[shape]
-    if body < 0:
-        return False
-    return (s.body_flags[body] & KINEMATIC) == 0
+def place_cube(b: wp.ref[BodyPairs], t: wp.ref[Travel], q: wp.ref[Search], i: int) -> wp.vec4f:
+    """The cube around a body, once in a pass."""
+    if b.cubed[i] != q.now:
+        b.cubed[i] = q.now
+        half = t.half[i]
+        center = b.center[i]
+        if b.body[i] >= 0:
+            center = wp.transform_point(q.body_q[b.body[i]], center)
+        size = half + wp.abs(center[0]) + wp.abs(center[1]) + wp.abs(center[2])
+        b.cube[i] = wp.vec4f(center[0], center[1], center[2], half + SLACK * size)
+    return b.cube[i]
 
 
 @wp.func
-def largest(a: float, b: float, c: float) -> float:
-    """Of three numbers, in two instructions: `wp.max` also looks after numbers that are none."""
-    d = wp.where(a > b, a, b)
-    return wp.where(d > c, d, c)
+def cube_size(cube: wp.vec4f) -> float:
+    """How far a cube reaches from the origin, along all axes together [m]."""
+    return wp.abs(cube[0]) + wp.abs(cube[1]) + wp.abs(cube[2]) + cube[3]
 
 
 @wp.func
-def meets_fixture(s: wp.ref[Shapes], shape: int, cube: wp.vec4f, body_q: Poses, now: int) -> bool:
-    """Whether a cube meets the box around a shape of the world, which may be long and thin."""
-    box_shape(s, shape, body_q, now)
+def fixture_distance(s: wp.ref[Shapes], q: wp.ref[Search], shape: int, cube: wp.vec4f) -> float:
+    """How far a cube is from the box around a shape of the world, which may be long and thin [m]."""
+    box_shape(s, shape, q.body_q, q.now)
     center = wp.vec3f(cube[0], cube[1], cube[2])
     away = wp.max(s.lower[shape] - center, center - s.upper[shape])
-    return largest(away[0], away[1], away[2]) <= cube[3]
+    return largest(away[0], away[1], away[2]) - cube[3]
 
 
 @wp.func
-def boxes_meet(s: wp.ref[Shapes], pair: wp.vec2i, with_kinematic: int, body_q: Poses, now: int) -> bool:
-    """Whether one of two shapes can be moved and their boxes overlap."""
-    if with_kinematic == 0:
-        if not (may_move(s, pair[0]) or may_move(s, pair[1])):
-            return False
-    k = int(0)
-    while k < 2:  # a loop, so that the long function is compiled into one place
-        box_shape(s, pair[k], body_q, now)
+def look_at_shapes(
+    b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], q: wp.ref[Search], bodies: int, ways: wp.float64
+) -> wp.float64:
+    """List those pairs of shapes of a pair of bodies whose boxes overlap; returns when to look at them again."""
+    look_at = wp.float64(3.0e38)
+    j = b.pair_start[bodies]
+    while j < b.pair_start[bodies + 1]:
+        if ways >= t.shapes_at[j]:
+            pair = b.pair[j]
+            k = int(0)
+            while k < 2:  # a loop, so that the long function is compiled into one place
+                box_shape(s, pair[k], q.body_q, q.now)
+                k += 1
+            t.shapes_at[j] = ways
+            if not boxes_overlap(s, pair[0], pair[1]):
+                t.shapes_at[j] = next_look(ways, box_distance(s, pair[0], pair[1]), boxes_size(s, pair[0], pair[1]))
+            elif q.with_kinematic != 0 or may_move(s, pair[0]) or may_move(s, pair[1]):
+                if q.count < q.most:
+                    q.near[q.count] = pair
+                    q.near_number[q.count] = j
+                q.count += 1
+        look_at = wp.min(look_at, t.shapes_at[j])
+        j += 1
+    return look_at
+
+
+@wp.func
+def look_at_bodies(
+    b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], q: wp.ref[Search], i: int, bodies: int, ways: wp.float64
+) -> None:
+    """List the pairs of shapes of body i and its partner that are near each other."""
+    partner = b.partner[bodies]
+    c = place_cube(b, t, q, i)
+    o = place_cube(b, t, q, partner)
+    size = cube_size(c)
+    distance = largest(wp.abs(c[0] - o[0]), wp.abs(c[1] - o[1]), wp.abs(c[2] - o[2])) - (c[3] + o[3])
+    if distance > 0.0:
+        size += cube_size(o)
+    elif b.body[partner] < 0:
+        distance = fixture_distance(s, q, b.shape[b.shape_start[partner]], c)
+    if distance > 0.0:
+        t.bodies_at[bodies] = next_look(ways, distance, size)
+    else:
+        t.bodies_at[bodies] = look_at_shapes(b, t, s, q, bodies, ways)
+
+
+@wp.func
+def first_due(b: wp.ref[BodyPairs], t: wp.ref[Travel], start: int, end: int, way: wp.float64) -> int:
+    """The first pair of a body, from ``start`` on, that has to be looked at; ``end`` or more if there is none.
+
+    A loop that writes nothing, so that the compiler keeps everything in registers.
+    """
+    k = int(start)
+    while k < end and way + t.way[b.partner[k]] < t.bodies_at[k]:
         k += 1
-    return boxes_overlap(s, pair[0], pair[1])
+    return k
 
 
 @wp.func
-def list_candidates(
-    b: wp.ref[BodyPairs], s: wp.ref[Shapes], body_q: Poses, with_kinematic: int, now: int, candidate: wp.array[wp.vec2i]
-) -> int:
-    """List the pairs of shapes whose boxes overlap and return how many there are."""
-    place_cubes(b, s, body_q)
-    count = int(0)
-    most = candidate.shape[0]
+def list_candidates(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], q: wp.ref[Search]) -> None:
+    """List the pairs of shapes whose boxes overlap, but those that are known not to touch."""
+    follow_bodies(b, t, s, q.body_q)
     i = int(0)
     partner_end = b.partner_start[0]
     while i < b.count:
-        c = b.cube[i]
-        x = c[0]
-        y = c[1]
-        z = c[2]
-        half = c[3]
+        way = t.way[i]
         k = int(partner_end)
         partner_end = b.partner_start[i + 1]
         while k < partner_end:
-            partner = b.partner[k]
-            o = b.cube[partner]
-            if largest(wp.abs(x - o[0]), wp.abs(y - o[1]), wp.abs(z - o[2])) <= half + o[3]:
-                j = b.pair_start[k]
-                end = b.pair_start[k + 1]
-                if b.body[partner] < 0:
-                    if not meets_fixture(s, b.shape[b.shape_start[partner]], c, body_q, now):
-                        end = j
-                while j < end:
-                    pair = b.pair[j]
-                    if boxes_meet(s, pair, with_kinematic, body_q, now):
-                        if count < most:
-                            candidate[count] = pair
-                        count += 1
-                    j += 1
+            k = first_due(b, t, k, partner_end, way)
+            if k < partner_end:
+                look_at_bodies(b, t, s, q, i, k, way + t.way[b.partner[k]])
             k += 1
         i += 1
-    return count
 
 
 def sort_by_body(model: newton.Model, pairs: np.ndarray) -> Any:
@@ -331,6 +229,7 @@ def sort_by_body(model: newton.Model, pairs: np.ndarray) -> Any:
         "shape_start": (np.searchsorted(owner[members], np.arange(count + 1)), wp.int32),
         "shape": (members, wp.int32),
         "cube": (np.zeros((count, 4)), wp.vec4f),
+        "cubed": (np.zeros(count), wp.int32),
         "partner_start": (np.searchsorted(body_pairs[:, 0], np.arange(count + 1)), wp.int32),
         "partner": (body_pairs[:, 1], wp.int32),
         "pair_start": (np.append(first, len(pairs)), wp.int32),
@@ -341,6 +240,12 @@ def sort_by_body(model: newton.Model, pairs: np.ndarray) -> Any:
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))
     return table
+
+
+def travel_of(bodies: Any) -> Any:
+    """The `Travel` of `BodyPairs`."""
+    counts = bodies.count, len(bodies.shape), len(bodies.partner), len(bodies.pair)
+    return make_travel(*counts, bodies.shape.device)
 
 
 def _centers(model: newton.Model, shapes: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:

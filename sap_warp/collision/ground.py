@@ -240,7 +240,10 @@ def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) 
     m.height = m.body_height + wp.dot(m.body_normal, center)
     m.reach = m.gap0 + p.shape_gap[m.shape] + m.margin0 + m.margin1
     if kind == CONVEX_MESH:
-        meet_hull(rows, p, m)
+        lower = wp.abs(p.shape_collision_aabb_lower[m.shape])
+        upper = wp.abs(p.shape_collision_aabb_upper[m.shape])
+        if m.height - wp.length(wp.max(lower, upper)) <= m.reach:  # the ball around the origin that it stands in
+            meet_hull(rows, p, m)
     elif kind != SPHERE and kind != CAPSULE:
         if m.height - (m.size[0] + m.size[1] + m.size[2]) <= m.reach:
             if kind == BOX:

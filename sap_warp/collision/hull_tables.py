@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from ..kernels.structs import make_flat
+from .hull_planes import BEHIND
 from .hull_supports import Supports, make_supports
 
 FACES = wp.constant(640)
@@ -33,6 +34,9 @@ class Hulls:
     ball: wp.array(dtype=wp.vec4f)  # by hull: centre and radius of a ball in it [m]
     face_start: wp.array(dtype=wp.int32)  # by hull; one entry more
     normal: wp.array(dtype=wp.vec3f)  # of each face, outwards
+    normal_x: wp.array(dtype=wp.float32)  # the same by component, for `hull_planes`
+    normal_y: wp.array(dtype=wp.float32)
+    normal_z: wp.array(dtype=wp.float32)
     offset: wp.array(dtype=wp.float32)  # of each face from the origin along its normal [m]
     loop_start: wp.array(dtype=wp.int32)  # of the corners of each face; one entry more
     loop: wp.array(dtype=wp.vec3f)  # corners, in their order around the face [m]
@@ -40,6 +44,8 @@ class Hulls:
     side_start: wp.array(dtype=wp.int32)  # of the sides of each face; one entry more
     side: wp.array(dtype=wp.int32)  # the face behind it, counted from the first one of the hull
     side_stretch: wp.array(dtype=wp.float32)  # 1 / cosine of half the angle between the normals of both faces
+    heights: wp.array(dtype=wp.float32)  # scratch: a point above each face of one hull [m]
+    steep: wp.array(dtype=wp.int32)  # scratch: some faces of one hull
     supports: Supports
 
 
@@ -146,6 +152,8 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
                 parts.append((key, part))
         of_shape[shape] = known[key]
     stretches = [side for _, part in parts for side in part.stretches()]
+    normals = np.concatenate([_joined([part.normals for _, part in parts], 3), np.zeros((BEHIND, 3))])
+    offsets = _flat([part.offsets for _, part in parts] + [np.zeros(BEHIND)])
     table: Any = Hulls()
     arrays: dict[str, tuple[Any, Any]] = {
         "of_shape": (of_shape, wp.int32),
@@ -153,14 +161,17 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
         "scale": (np.array([key[1:] for key, _ in parts]).reshape(-1, 3), wp.vec3f),
         "ball": (_joined([part.ball[None] for _, part in parts], 4), wp.vec4f),
         "face_start": (_starts([len(part.offsets) for _, part in parts]), wp.int32),
-        "normal": (_joined([part.normals for _, part in parts], 3), wp.vec3f),
-        "offset": (_joined([part.offsets[:, None] for _, part in parts], 1)[:, 0], wp.float32),
+        "normal": (normals, wp.vec3f),
+        **{f"normal_{name}": (normals[:, i], wp.float32) for i, name in enumerate("xyz")},
+        "offset": (offsets, wp.float32),
         "loop_start": (_starts([len(loop) for _, part in parts for loop in part.loops]), wp.int32),
         "loop": (_joined([loop for _, part in parts for loop in part.loops], 3), wp.vec3f),
-        "stretch": (np.array([side.max() for side in stretches]), wp.float32),
+        "stretch": (np.array([side.max() for side in stretches] + [1.0] * BEHIND), wp.float32),
         "side_start": (_starts([len(side) for side in stretches]), wp.int32),
         "side": (_flat([side for _, part in parts for side in part.sides]), wp.int32),
         "side_stretch": (_flat(stretches), wp.float32),
+        "heights": (np.zeros(int(FACES) + BEHIND), wp.float32),
+        "steep": (np.zeros(int(FACES) + BEHIND), wp.int32),
     }
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))

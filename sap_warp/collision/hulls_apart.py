@@ -4,16 +4,16 @@
 The points x - y of two convex shapes, x of one and y of the other, are a convex set, whose distance from the origin is
 the distance of the shapes. From a point of the set, v, look back along v for the point w of the set that lies least
 far along v: all of the set lies beyond it, so the distance is at least v·w / |v|. If that does not suffice, the point
-nearest to the origin between v and w is the next v (Gilbert's algorithm). Nothing is remembered from pass to pass, and
-what is not proved in a few rounds is left to Newton: no contact depends on it.
+nearest to the origin between v and w is the next v (Gilbert's algorithm). What is not proved in a few rounds is left
+to others: no contact depends on it.
 """
 
 import warp as wp
 
-from .cpu_broad_phase import Shapes
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE
 from .hull_ground import lowest_vertex
 from .hull_supports import Supports, low_vertices
+from .shape_boxes import Shapes
 
 ROUNDS = wp.constant(8)
 SLACK = wp.constant(3.0e-4)
@@ -42,16 +42,16 @@ def lowest_point(s: wp.ref[Shapes], t: wp.ref[Supports], shape: int, up: wp.vec3
 
 
 @wp.func
-def are_apart(s: wp.ref[Shapes], t: wp.ref[Supports], shape0: int, shape1: int, reach: float) -> bool:
-    """Whether two shapes are proved to be further apart than ``reach`` [m]; they may be if not."""
+def proved_distance(s: wp.ref[Shapes], t: wp.ref[Supports], shape0: int, shape1: int, reach: float) -> float:
+    """A distance that two shapes have at least, if it is proved to be more than ``reach``; else zero [m]."""
     kind = s.kind[shape0]
     if kind == BOX or not (kind == CONVEX_MESH or kind == SPHERE or kind == CAPSULE or kind == CYLINDER):
-        return False
+        return 0.0
     far = reach + SLACK
     if kind == SPHERE or kind == CAPSULE:
         far += s.size[shape0][0]
     elif kind == CYLINDER and s.size[shape0][2] != 0.0:  # a barrel
-        return False
+        return 0.0
     relative = wp.transform_multiply(wp.transform_inverse(s.pose[shape0]), s.pose[shape1])
     turn = wp.transform_get_rotation(relative)
     place = wp.transform_get_translation(relative)
@@ -63,12 +63,13 @@ def are_apart(s: wp.ref[Shapes], t: wp.ref[Supports], shape0: int, shape1: int, 
     while k < ROUNDS:
         length = wp.length(v)
         if length < 1.0e-6 or (k > 0 and length < far):
-            return False
+            return 0.0
         d = v / length
         w = wp.quat_rotate(turn, lowest_point(s, t, shape1, wp.quat_rotate_inv(turn, d))) + place
         w -= lowest_point(s, t, shape0, -d)
-        if wp.dot(d, w) > far:
-            return True
+        distance = wp.dot(d, w) - far
+        if distance > 0.0:
+            return reach + distance
         if k == 0:
             v = w
         else:
@@ -76,4 +77,4 @@ def are_apart(s: wp.ref[Shapes], t: wp.ref[Supports], shape0: int, shape1: int, 
             least = wp.max(wp.length_sq(way), 1.0e-30)
             v += wp.clamp(-wp.dot(v, way) / least, 0.0, 1.0) * way
         k += 1
-    return False
+    return 0.0

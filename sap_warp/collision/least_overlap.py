@@ -7,9 +7,9 @@ direction separates better, or there is a point of the set beyond it, which beco
 
 import warp as wp
 
-from .cpu_broad_phase import Shapes
 from .hull_supports import Supports
 from .nearest_points import OVERLAP, UNKNOWN, CorePair, lowest_corner
+from .shape_boxes import Shapes
 from .weights import ONE, ZERO, Corners, weigh_three
 
 CORNERS_MAX = wp.constant(64)

@@ -6,21 +6,25 @@ import numpy as np
 import warp as wp
 
 from ..kernels.launch import solver_kernel
-from ..kernels.types import Poses, Vectors
-from .box_box import CORNERS, BoxPair, merge_corners, on_face, separate, shared_corners, spread_corners
+from ..kernels.spatial import make_spatial
+from ..kernels.types import FP32, Poses, Vectors
+from .box_box import CORNERS, BoxPair, largest_axis, merge_corners, on_face, separate, shared_corners, spread_corners
 from .box_hull import HullShape, hull_corners
 from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
-from .cpu_broad_phase import BodyPairs, Candidates, Shapes, flat_bodies, flat_shapes, list_candidates
+from .cpu_broad_phase import BodyPairs, Candidates, Search, flat_bodies, flat_search, list_candidates
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, GroundPairs, find_contacts
 from .hull_tables import ROOM, Hulls, flat_hulls
-from .hulls_apart import are_apart
+from .hulls_apart import proved_distance
 from .least_overlap import find_overlap
 from .nearest_points import APART, NEAR, OVERLAP, find_nearest, place_cores
 from .normals import LAST_ROWS
 from .overflow import Selection
 from .rows import ContactRows, Rows, clear_overrides, copy_rows, flat_rows, next_generation
+from .shape_boxes import Shapes, boxes_size, flat_shapes
+from .travel import Travel, flat_travel, next_look
 from .weights import double, single
 
+rotation_matrix = make_spatial(FP32).rotation_matrix
 MERGED = wp.constant(0.02)
 """Corners closer to each other than this are one contact, relative to the smallest half size of both boxes."""
 
@@ -31,8 +35,6 @@ class PairRow:
 
     shape0: int
     shape1: int
-    local0: wp.transformf  # poses of the shapes in the frames of their bodies
-    local1: wp.transformf
     margin0: float
     margin1: float
     normal: wp.vec3f  # from shape 0 to shape 1, in world frame
@@ -42,18 +44,19 @@ class PairRow:
     capacity: int  # rows of the buffer
     overrides: int  # whether the buffer has stiffness, damping and friction by contact
     left: int  # pairs for Newton's narrow phase
+    apart: float  # how much further apart than contacts reach the pair is at least, if it has none [m]
 
 
 @wp.func
 def add_pair_row(rows: wp.ref[ContactRows], m: wp.ref[PairRow], point0: wp.vec3f, point1: wp.vec3f) -> None:
-    """A contact of two points in the frames of their shapes [m]; only counted if the buffer is full."""
+    """A contact of two points in the frames of their bodies [m]; only counted if the buffer is full."""
     i = m.found
     m.found = i + 1
     if i < m.capacity:
         rows.shape0[i] = m.shape0
         rows.shape1[i] = m.shape1
-        rows.point0[i] = wp.transform_point(m.local0, point0)
-        rows.point1[i] = wp.transform_point(m.local1, point1)
+        rows.point0[i] = point0
+        rows.point1[i] = point1
         rows.offset0[i] = m.offset0
         rows.offset1[i] = m.offset1
         rows.normal[i] = m.normal
@@ -72,7 +75,7 @@ def place_boxes(s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair]) ->
     turn0 = wp.transform_get_rotation(pose0)
     pair.a = s.size[m.shape0]
     pair.b = s.size[m.shape1]
-    pair.turn = wp.quat_to_matrix(wp.quat_inverse(turn0) * wp.transform_get_rotation(pose1))
+    pair.turn = rotation_matrix(wp.quat_inverse(turn0) * wp.transform_get_rotation(pose1))
     pair.place = wp.quat_rotate_inv(turn0, wp.transform_get_translation(pose1) - wp.transform_get_translation(pose0))
 
 
@@ -90,7 +93,10 @@ def bounds_meet(s: wp.ref[Shapes], m: wp.ref[PairRow], pair: wp.ref[BoxPair], re
     if s.kind[m.shape1] == CONVEX_MESH:
         around.b = 0.5 * (s.local_upper[m.shape1] - s.local_lower[m.shape1])
         around.place += pair.turn * (0.5 * (s.local_upper[m.shape1] + s.local_lower[m.shape1]))
-    return separate(around, reach)
+    if separate(around, reach):
+        return True
+    m.apart = around.separation - reach
+    return False
 
 
 @wp.func
@@ -107,17 +113,34 @@ def find_hull(h: wp.ref[Hulls], s: wp.ref[Shapes], shape: int) -> int:
 def add_corners(
     rows: wp.ref[ContactRows], s: wp.ref[Shapes], m: wp.ref[PairRow], p: wp.ref[BoxPair], corners: Vectors, count: int
 ) -> None:
-    """Contacts at the corners of the area that two shapes share."""
-    m.local0 = s.local[m.shape0]
-    m.local1 = s.local[m.shape1]
-    back = wp.transpose(p.turn)
-    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * p.normal)
-    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * (back * p.normal))
+    """Contacts at the corners of the area that two shapes share.
+
+    A corner is some way along two sides of the face of A and a distance along the normal; these directions are turned
+    into the frames of the bodies once for all corners.
+    """
+    local0 = s.local[m.shape0]
+    local1 = s.local[m.shape1]
+    turn0 = rotation_matrix(wp.transform_get_rotation(local0))
+    turn1 = rotation_matrix(wp.transform_get_rotation(local1)) * wp.transpose(p.turn)
+    along1 = turn1 * p.normal
+    m.offset0 = m.margin0 * (turn0 * p.normal)
+    m.offset1 = -m.margin1 * along1
     m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), p.normal)
+    middle = on_face(p, wp.vec3f())
+    start0 = turn0 * middle + wp.transform_get_translation(local0)
+    start1 = turn1 * (middle - p.place) + wp.transform_get_translation(local1)
+    i = largest_axis(p.normal)
+    i1 = (i + 1) % 3
+    i2 = (i + 2) % 3
+    right0 = wp.vec3f(turn0[0, i1], turn0[1, i1], turn0[2, i1])
+    right1 = wp.vec3f(turn1[0, i1], turn1[1, i1], turn1[2, i1])
+    up0 = wp.vec3f(turn0[0, i2], turn0[1, i2], turn0[2, i2])
+    up1 = wp.vec3f(turn1[0, i2], turn1[1, i2], turn1[2, i2])
     k = int(0)
     while k < count:
-        point0 = on_face(p, corners[k])
-        point1 = back * (point0 + corners[k][2] * p.normal - p.place)
+        at = corners[k]
+        point0 = start0 + at[0] * right0 + at[1] * up0
+        point1 = start1 + at[0] * right1 + at[1] * up1 + at[2] * along1
         add_pair_row(rows, m, point0, point1)
         k += 1
 
@@ -135,6 +158,8 @@ def meet_boxes(
         if count > 0:
             near = MERGED * wp.min(wp.min(p.a), wp.min(p.b))
             add_corners(rows, s, m, p, corners, merge_corners(corners, count, near, reach))
+    else:
+        m.apart = p.separation - reach
     return count >= 0
 
 
@@ -157,6 +182,7 @@ def meet_hull(
         near = MERGED * wp.min(wp.min(p.a), 0.5 * wp.min(shape.upper - shape.lower))
         kept = merge_corners(corners, count, near, reach)
         add_corners(rows, s, m, p, corners, spread_corners(corners, kept, reach))
+    m.apart = p.separation - reach
     return count >= 0
 
 
@@ -193,6 +219,7 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
     if pair.state == OVERLAP:
         find_overlap(s, h.supports, pair, found, w, first)
     if pair.state == APART:
+        m.apart = wp.float32(pair.distance) - reach
         return True
     if pair.state != NEAR and pair.state != OVERLAP:
         return False
@@ -203,11 +230,11 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
     count = core_corners(s, h, pair, hulls, view, corners)
     nearest = wp.vec3f(0.0, 0.0, distance)
     count = choose_corners(distance, reach, near, corners, count)
-    m.local0 = s.local[m.shape0]
-    m.local1 = s.local[m.shape1]
+    local0 = s.local[m.shape0]
+    local1 = s.local[m.shape1]
     back = wp.transpose(pair.turn)
-    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(m.local0), m.margin0 * view.normal)
-    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(m.local1), -m.margin1 * single(back * pair.normal))
+    m.offset0 = wp.quat_rotate(wp.transform_get_rotation(local0), m.margin0 * view.normal)
+    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(local1), -m.margin1 * single(back * pair.normal))
     m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), view.normal)
     k = int(0)
     while k < count:
@@ -217,7 +244,7 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
             height = height_of_face(view, at) - at[2]
         point0 = view.center + at[0] * view.right + at[1] * view.up + height * view.normal
         point1 = single(back * (double(point0 + at[2] * view.normal) - pair.place))
-        add_pair_row(rows, m, point0, point1)
+        add_pair_row(rows, m, wp.transform_point(local0, point0), wp.transform_point(local1, point1))
         k += 1
     return True
 
@@ -253,7 +280,8 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
     elif kind0 != CAPSULE and kind1 == BOX:
         return False
     if kind1 == CONVEX_MESH and kind0 != BOX:
-        if are_apart(s, h.supports, m.shape0, m.shape1, reach):
+        m.apart = proved_distance(s, h.supports, m.shape0, m.shape1, reach) - reach
+        if m.apart > 0.0:
             return True
     if not (kind0 == SPHERE or kind0 == CAPSULE or kind0 == CYLINDER or kind0 == BOX or kind0 == CONVEX_MESH):
         return False
@@ -262,18 +290,20 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
 
 @wp.func
 def meet_near(
-    near: wp.array[wp.vec2i],
+    c: wp.ref[Candidates],
     count: int,
     s: wp.ref[Shapes],
     h: wp.ref[Hulls],
     first: int,
     capacity: int,
     rows_in: Rows,
-    left: wp.array[wp.vec2i],
+    look_at: wp.array[wp.float64],
+    remembers: bool,
 ) -> wp.vec2i:
     """Write the contacts of listed pairs after the ``first`` rows.
 
-    Returns the number of rows now, and how many pairs were put into ``left`` for Newton.
+    Returns the number of rows now, and how many pairs were left to Newton. If it ``remembers``, ``look_at`` receives
+    when pairs that are apart have to be looked at again (`Travel.shapes_at`).
     """
     rows = rows_in[0]
     m = PairRow()
@@ -283,12 +313,16 @@ def meet_near(
     flat_rows(rows)
     k = int(0)
     while k < count:
-        pair = near[k]
+        pair = c.near[k]
         m.shape0 = pair[0]
         m.shape1 = pair[1]
+        m.apart = 0.0
         if not meet_pair(rows, s, h, m):
-            left[m.left] = pair
+            c.pair[m.left] = pair
             m.left += 1
+        elif m.apart > 0.0 and remembers:
+            i = c.near_number[k]
+            look_at[i] = next_look(look_at[i], m.apart, boxes_size(s, m.shape0, m.shape1))
         k += 1
     return wp.vec2i(m.found, m.left)
 
@@ -298,6 +332,7 @@ def search_pairs(
     ground: wp.array[GroundPairs],
     ground_count: int,
     bodies: wp.array[BodyPairs],
+    travel: wp.array[Travel],
     shapes: wp.array[Shapes],
     body_q: Poses,
     selection: wp.array[Selection],
@@ -318,11 +353,21 @@ def search_pairs(
         last += 1
     found = find_contacts(ground, 0, ground_count, body_q, selection, source, target)
     b = bodies[0]
+    t = travel[0]
     s = shapes[0]
     flat_bodies(b)
+    flat_travel(t)
     flat_shapes(s)
-    kinematic = ground[0].with_kinematic
-    candidates[0].near_count[0] = list_candidates(b, s, body_q, kinematic, now, candidates[0].near)
+    q = Search()
+    q.body_q = body_q
+    q.with_kinematic = ground[0].with_kinematic
+    q.now = now
+    q.near = candidates[0].near
+    q.near_number = candidates[0].near_number
+    q.most = candidates[0].near.shape[0]
+    flat_search(q)
+    list_candidates(b, t, s, q)
+    candidates[0].near_count[0] = q.count
     candidates[0].own_rows[0] = found
     source[0].counters[0] = found
     source[0].counters[1] = 0
@@ -333,6 +378,7 @@ def search_pairs(
 def meet_pairs(
     shapes: wp.array[Shapes],
     hulls: wp.array[Hulls],
+    travel: wp.array[Travel],
     selection: wp.array[Selection],
     source: Rows,
     target: Rows,
@@ -348,17 +394,17 @@ def meet_pairs(
     flat_hulls(h)
     capacity = selection[0].capacity
     found_max = selection[0].found_max
-    near = candidates[0].near
-    count = candidates[0].near_count[0]
-    listed = wp.min(count, near.shape[0])
-    grounded = candidates[0].own_rows[0]
-    found = meet_near(near, listed, s, h, grounded, capacity, target, candidates[0].pair)
+    c = candidates[0]
+    count = c.near_count[0]
+    listed = wp.min(count, c.near.shape[0])
+    grounded = c.own_rows[0]
+    found = meet_near(c, listed, s, h, grounded, capacity, target, travel[0].shapes_at, True)
     if found[0] > capacity and capacity < found_max:
         if grounded <= capacity:
             copy_rows(target, source, 0, grounded, 1)
-        found = meet_near(near, listed, s, h, grounded, found_max, source, candidates[0].pair)
-    candidates[0].count[0] = found[1] + count - listed
-    candidates[0].own_rows[0] = found[0]
+        found = meet_near(c, listed, s, h, grounded, found_max, source, travel[0].shapes_at, False)
+    c.count[0] = found[1] + count - listed
+    c.own_rows[0] = found[0]
     source[0].counters[0] = found[0]
 
 

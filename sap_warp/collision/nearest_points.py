@@ -11,10 +11,10 @@ other here.
 
 import warp as wp
 
-from .cpu_broad_phase import Shapes
 from .ground import BOX, CYLINDER
 from .hull_supports import Supports
 from .hulls_apart import lowest_point
+from .shape_boxes import Shapes
 from .weights import ZERO, Corners, double, single, weigh
 
 APART, NEAR, OVERLAP, UNKNOWN = (wp.constant(k) for k in range(4))
@@ -35,7 +35,7 @@ class CorePair:
     place: wp.vec3d  # its origin
     state: int  # `APART`: further than looked for; `NEAR`, `OVERLAP`, or `UNKNOWN`: not found
     normal: wp.vec3d  # from the first to the second
-    distance: wp.float64  # along the normal; negative if they overlap [m]
+    distance: wp.float64  # along the normal; negative if they overlap [m]; of `APART`, at least this
     point: wp.vec3d  # of the first one, nearest to the second or deepest in it
 
 
@@ -139,6 +139,7 @@ def find_nearest(
             bound = wp.dot(pair.normal, corner.at)
             if bound > reach:
                 pair.state = APART
+                pair.distance = bound
                 return count
             stuck = length - bound <= _SETTLED
         if stuck:

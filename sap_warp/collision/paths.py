@@ -17,7 +17,7 @@ import warp as wp
 
 from ..kernels.structs import StructArgument, StructCache
 from .capacity import contact_bound
-from .cpu_broad_phase import KNOWN_KINDS, Candidates, Shapes, sort_by_body
+from .cpu_broad_phase import Candidates, sort_by_body, travel_of
 from .ground import WHOLE, GroundTable, ground_bound, is_ground_pair
 from .ground_ranges import GroundRanges
 from .hull_tables import make_hulls
@@ -28,6 +28,7 @@ from .pairs import name_pair
 from .pass_end import PassEnd
 from .records import CapacityRecord
 from .rows import RowArguments
+from .shape_boxes import KNOWN_KINDS, Shapes
 from .state import SapCollisionState
 
 
@@ -151,10 +152,11 @@ class ListedPath:
         self._model, self._arrays = model, parts.pipeline.arrays
         ground = is_ground_pair(model, pairs)
         self._ground = GroundTable(model, pairs[ground], parts.pipeline.include_static_kinematic_pairs)
-        bodies = model.shape_body.numpy()[pairs]
-        may_meet = (bodies >= 0).any(axis=1) & (bodies[:, 0] != bodies[:, 1])
+        owners = model.shape_body.numpy()[pairs]
+        may_meet = (owners >= 0).any(axis=1) & (owners[:, 0] != owners[:, 1])
         moving = pairs[~ground & may_meet]
-        self._bodies = StructArgument(sort_by_body(model, moving), device)
+        bodies = sort_by_body(model, moving)
+        self._bodies, self._travel = StructArgument(bodies, device), StructArgument(travel_of(bodies), device)
         self._hulls = StructArgument(make_hulls(model, moving), device)
         self._boxed = wp.zeros(model.shape_count, dtype=wp.int32, device=device)
         found: Any = Candidates()
@@ -163,6 +165,7 @@ class ListedPath:
         found.near, found.near_count = found.pair, found.count
         if self._meets:
             found.near, found.near_count = wp.empty_like(found.pair), wp.empty_like(found.count)
+        found.near_number = wp.empty(len(found.near), dtype=wp.int32, device=device)
         found.pass_number, found.own_rows = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         self._candidates = StructArgument(found, device)
         self._rows, self._structs = RowArguments(device), StructCache(device)
@@ -182,11 +185,12 @@ class ListedPath:
         return contact_bound(model, pairs)
 
     def _search(self, body_q: wp.array, written: newton.Contacts, buffer: newton.Contacts) -> None:
-        pairs = [self._ground.argument(), len(self._ground.shapes), self._bodies.array]
+        travel = self._travel.array
+        pairs = [self._ground.argument(), len(self._ground.shapes), self._bodies.array, travel]
         shapes, rows = self._shapes(), [self._overflow.tables, self._rows.of(written), self._rows.of(buffer)]
         self._launch(search_pairs, [*pairs, shapes, body_q, *rows])
         if self._meets:
-            self._launch(meet_pairs, [shapes, self._hulls.array, *rows])
+            self._launch(meet_pairs, [shapes, self._hulls.array, travel, *rows])
 
     def _launch(self, kernel: Any, inputs: list[Any]) -> None:
         outputs, device = [self._candidates.array], self._pipeline.device
