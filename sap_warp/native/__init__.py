@@ -9,7 +9,8 @@ CUDA and in blocks of several lanes, and which tests compare it with.
 | `cholesky.h` | factorization and solution with packed rows (`kernels/packed_rows.py`) |
 | `rows.h` | products with packed rows (`kernels/packed_rows.py`) |
 | `tree8.h` | kinematics and dynamics, eight bodies or dofs at a time (`solver/kinematics.py`, `free_motion.py`) |
-| `stiffness.h` | contact stiffness of a body in six columns (`solver/stiffness.py`) |
+| `stiffness.h` | contact stiffness of a body in six columns and between two (`solver/stiffness.py`, `objective.py`) |
+| `contact8.h` | contact rows, eight at a time (`solver/contact_terms.py`) |
 | `planes.h` | heights above the faces of a hull (`collision/hull_planes.py`) |
 """
 
@@ -22,7 +23,7 @@ import re
 import tempfile
 from pathlib import Path
 
-HEADERS = ("vectors.h", "cholesky.h", "rows.h", "stiffness.h", "tree8.h", "planes.h")
+HEADERS = ("vectors.h", "cholesky.h", "rows.h", "stiffness.h", "tree8.h", "contact8.h", "planes.h")
 """In the order in which they include each other."""
 
 

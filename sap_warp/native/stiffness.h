@@ -7,6 +7,26 @@
 
 namespace sap {
 
+// (r x u, u) of an arm r
+template <class T, class Vec3> inline SAP_INLINE Vec<T> wrench(const Vec3& r, T x, T y, T z) {
+    const T a = T(r[0]), b = T(r[1]), c = T(r[2]);
+    return Vec<T>{b * z - c * y, c * x - a * z, a * y - b * x, x, y, z, 0, 0};
+}
+
+// Calls add(x, y, z, s) for each direction (x, y, z) in which a row has the stiffness s.
+template <class T, class Row, class Vec3, class Add>
+inline SAP_INLINE void directions(const Row& r, const Vec3& n, int sliding, Add add) {
+    const T across = T(r.across);
+    add(T(1), T(0), T(0), across);
+    add(T(0), T(1), T(0), across);
+    add(T(0), T(0), T(1), across);
+    add(T(n[0]), T(n[1]), T(n[2]), T(r.along_n));
+    if (r.mode == sliding) {
+        add(T(r.t[0]), T(r.t[1]), T(r.t[2]), -across);
+        add(T(r.s[0]), T(r.s[1]), T(r.s[2]), T(r.along_s));
+    }
+}
+
 // K = sum of X^T G X over the rows of a body, X = (-[r]x, 1). A stiffness s along u adds s w w^T with w = (r x u, u).
 // T is the Hessian's precision, vectors and projections have that of the solve.
 template <class T, class Row, class Vec3>
@@ -21,23 +41,12 @@ SAP_CALL void gather_stiffness(T* K, const int* body_row, int count, const Row* 
         const Row& r = projection[row];
         if (r.mode == 0) continue;
         const Vec3& arm = body_row[i] & 1 ? r_b[row] : r_a[row];
-        const Vec3& n = normal[row];
-        const T a[3] = {T(arm[0]), T(arm[1]), T(arm[2])};
-        auto add = [&](T x, T y, T z, T s) SAP_INLINE {
-            const V w = V{a[1] * z - a[2] * y, a[2] * x - a[0] * z, a[0] * y - a[1] * x, x, y, z, 0, 0};
+        directions<T>(r, normal[row], sliding, [&](T x, T y, T z, T s) SAP_INLINE {
+            const V w = wrench<T>(arm, x, y, z);
             const V ws = w * s;
             SAP_UNROLL
             for (int c = 0; c < 6; ++c) k[c] = k[c] + w * ws[c];
-        };
-        const T across = T(r.across);
-        add(1, 0, 0, across);
-        add(0, 1, 0, across);
-        add(0, 0, 1, across);
-        add(T(n[0]), T(n[1]), T(n[2]), T(r.along_n));
-        if (r.mode == sliding) {
-            add(T(r.t[0]), T(r.t[1]), T(r.t[2]), -across);
-            add(T(r.s[0]), T(r.s[1]), T(r.s[2]), T(r.along_s));
-        }
+        });
     }
     SAP_UNROLL
     for (int c = 0; c < 6; ++c) store(K + 8 * c, k[c]);
@@ -67,6 +76,83 @@ SAP_CALL void multiply_stiffness(
         SAP_KEEP(part);
         SAP_UNROLL
         for (int c = 0; c < 6; ++c) forces[e + c * count] = part[c];
+    }
+}
+
+// Subtract X_a^T G X_b of the rows row .. row_end - 1, all of one pair of bodies, from the block of H between the dofs
+// of their chains, which begin at chain_a and chain_b. Eight columns at a time; where they lie side by side, as those of
+// another tree do, all at once. What is stored behind the last of them is what was there.
+template <class T, class Row, class Vec3, class Column>
+inline SAP_INLINE void couple(T* H, const int* first, const int* address, const int* place, int chain_a, int chain_b,
+    const int* parent, const Column* Sw, const Column* Sv, int row, int row_end, const Row* projection,
+    const Vec3* normal, const Vec3* r_a, const Vec3* r_b, int sliding) {
+    typedef Vec<T> V;
+    if (place[chain_a] < place[chain_b]) {  // rows of H are the dofs of a
+        const int chain = chain_a;
+        chain_a = chain_b;
+        chain_b = chain;
+        const Vec3* arms = r_a;
+        r_a = r_b;
+        r_b = arms;
+    }
+    V k[6];
+    SAP_UNROLL
+    for (int c = 0; c < 6; ++c) k[c] = V{};
+    for (; row < row_end; ++row) {
+        if (projection[row].mode == 0) continue;
+        directions<T>(projection[row], normal[row], sliding, [&](T x, T y, T z, T s) SAP_INLINE {
+            const V w = wrench<T>(r_a[row], x, y, z);
+            const V ws = wrench<T>(r_b[row], x, y, z) * s;
+            SAP_UNROLL
+            for (int c = 0; c < 6; ++c) k[c] = k[c] + w * ws[c];
+        });
+    }
+    for (int j = chain_b; j >= 0;) {
+        V f[8];  // forces of eight dofs, then their components
+        int dof[8];
+        int n = 0;
+        for (; j >= 0 && n < 8; j = parent[j], ++n) {
+            const Column& w = Sw[j];
+            const Column& u = Sv[j];
+            f[n] = (k[0] * T(w[0]) + k[1] * T(w[1]) + k[2] * T(w[2]))
+                + (k[3] * T(u[0]) + k[4] * T(u[1]) + k[5] * T(u[2]));
+            dof[n] = j;
+        }
+        for (int l = n; l < 8; ++l) f[l] = V{};
+        transpose(f);
+        const int begin = place[dof[0]];
+        const int last = place[dof[n - 1]];
+        for (int i = chain_a; i >= 0; i = parent[i]) {
+            const Column& w = Sw[i];
+            const Column& u = Sv[i];
+            const V value = (f[0] * T(w[0]) + f[1] * T(w[1]) + f[2] * T(w[2]))
+                + (f[3] * T(u[0]) + f[4] * T(u[1]) + f[5] * T(u[2]));
+            T* Hi = H + (address[i] + i - first[i] - place[i]);
+            if (last - begin == n - 1 && last < place[i]) {  // places grow along a chain
+                store(Hi + begin, load(Hi + begin) - value);
+                continue;
+            }
+            for (int l = 0; l < n; ++l) {
+                const int at = place[dof[l]];
+                if (at <= place[i]) Hi[at] -= value[l];
+                if (at >= place[i]) H[address[dof[l]] + dof[l] - first[dof[l]] - at + place[i]] -= value[l];
+            }
+        }
+    }
+}
+
+// The same of all pairs of moving bodies among the rows of a world. Rows of a pair follow one another.
+template <class T, class Row, class Vec3, class Column>
+SAP_CALL void couple_pairs(T* H, const int* first, const int* address, const int* place, const int* chain,
+    const int* parent, const Column* Sw, const Column* Sv, int row, int row_end, const int* body_a, const int* body_b,
+    const Row* projection, const Vec3* normal, const Vec3* r_a, const Vec3* r_b, int sliding) {
+    while (row < row_end) {
+        const int begin = row, a = body_a[row], b = body_b[row];
+        int touches = 0;
+        for (; row < row_end && body_a[row] == a && body_b[row] == b; ++row) touches |= projection[row].mode;
+        if (touches && a >= 0 && b >= 0)
+            couple(H, first, address, place, chain[a], chain[b], parent, Sw, Sv, begin, row, projection, normal, r_a, r_b,
+                sliding);
     }
 }
 

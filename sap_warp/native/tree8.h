@@ -390,15 +390,6 @@ inline __attribute__((always_inline, SAP_WIDE)) int place_carried(const Layout& 
         to[2] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
         to[3] = __builtin_shufflevector(b, e, 2, 3, 10, 11, 6, 7, 14, 15);
     };
-    auto store3 = [](void* target, const TV* v) SAP_INLINE {
-        TV a = __builtin_shufflevector(v[0], v[1], 0, 8, -1, 1, 9, -1, 2, 10);
-        TV b = __builtin_shufflevector(v[0], v[1], -1, 3, 11, -1, 4, 12, -1, 5);
-        TV c = __builtin_shufflevector(v[0], v[1], 13, -1, 6, 14, -1, 7, 15, -1);
-        TU* whole = (TU*)target;
-        whole[0] = __builtin_shufflevector(a, v[2], 0, 1, 8, 3, 4, 9, 6, 7);
-        whole[1] = __builtin_shufflevector(b, v[2], 10, 1, 2, 11, 4, 5, 12, 7);
-        whole[2] = __builtin_shufflevector(c, v[2], 0, 13, 2, 3, 14, 5, 6, 15);
-    };
     for (int i = 0; i < dofs; i += 8) {
         const int at = i + 8 > dofs ? dofs - 8 : i;
         PV o[4], unit[3], u[4];
@@ -420,8 +411,8 @@ inline __attribute__((always_inline, SAP_WIDE)) int place_carried(const Layout& 
         const TV none = {};
         TV S[8] = {linear ? none : s.x, linear ? none : s.y, linear ? none : s.z,
             linear ? s.x : moment.x, linear ? s.y : moment.y, linear ? s.z : moment.z, none, none};
-        store3(d.Sw.data + dof + at, S);
-        store3(d.Sv.data + dof + at, S + 3);
+        store3((T*)(d.Sw.data + dof + at), S[0], S[1], S[2]);
+        store3((T*)(d.Sv.data + dof + at), S[3], S[4], S[5]);
         const TV rate = __builtin_convertvector(load((const double*)d.v0.data + dof + at), TV);
         SAP_UNROLL
         for (int k = 0; k < 6; ++k) S[k] *= rate;

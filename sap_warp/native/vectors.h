@@ -93,6 +93,16 @@ template <class V> inline SAP_INLINE void thirds(V a, V b, V c, V* to) {
         __builtin_shufflevector(a, b, 2, 5, 8, 11, 14, -1, -1, -1), c, 0, 1, 2, 3, 4, 9, 12, 15);
 }
 
+// Eight three-vectors by component, to where they follow one another.
+template <class T> inline SAP_INLINE void store3(T* to, Vec<T> x, Vec<T> y, Vec<T> z) {
+    const Vec<T> a = __builtin_shufflevector(x, y, 0, 8, -1, 1, 9, -1, 2, 10);
+    const Vec<T> b = __builtin_shufflevector(x, y, -1, 3, 11, -1, 4, 12, -1, 5);
+    const Vec<T> c = __builtin_shufflevector(x, y, 13, -1, 6, 14, -1, 7, 15, -1);
+    store(to, Vec<T>(__builtin_shufflevector(a, z, 0, 1, 8, 3, 4, 9, 6, 7)));
+    store(to + 8, Vec<T>(__builtin_shufflevector(b, z, 10, 1, 2, 11, 4, 5, 12, 7)));
+    store(to + 16, Vec<T>(__builtin_shufflevector(c, z, 0, 13, 2, 3, 14, 5, 6, 15)));
+}
+
 // A panel is up to six consecutive rows with the same first column, like the dofs of a joint and of the joints below it
 // in a chain; larger panels take long to compile. `by_size` makes its size known to the compiler.
 constexpr int most_rows = 6;

@@ -93,6 +93,7 @@ class SapContactJacobian:
         """By buffer: its contacts that found their worlds full, one before the other."""
         self._law = contact_law(options)
         exact = options.contact_weight_mode == "delassus"
+        self._listed = wp.zeros(worlds, dtype=wp.int32, device=device)
         self._scratch = wp.zeros(sizes.dof_count * sizes.lanes if exact else 1, dtype=weight.vec3, device=device)
         self._links = links.get(weight)[0]
         self._pack_mobility = make_mobility(weight).pack_mobility
@@ -250,6 +251,7 @@ class SapContactJacobian:
         bins = self._bins.struct
         stage.layout, stage.mobility, stage.law = self.layout, self._mobility, self._law
         stage.motion, stage.rows, stage.terms = self.free_motion.data, self.data, self.terms
+        stage.listed = self._listed
         stage.joints, stage.q, stage.scratch = joint_parameters(self._parameters, JointFrames), q, self._scratch
         stage.found, stage.slot, stage.slots, stage.newcomer = bins.found, bins.slot, bins.capacity, bins.newcomer
         stage.ordered = int(self.model.device.is_cpu)  # where one thread does the binning

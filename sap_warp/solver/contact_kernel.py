@@ -10,7 +10,7 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, lane_count
+from ..kernels.lanes import barrier, is_native, lane, lane_count
 from ..kernels.launch import solver_kernel
 from ..kernels.structs import make_flat, struct_parameter
 from ..kernels.types import Ints
@@ -20,7 +20,7 @@ from .contact_data import make_contact_data
 from .contact_input import ContactInput, DofInput
 from .contact_lanes import make_list_by_lanes, sort_by_lanes
 from .contact_lists import make_list_rows
-from .contact_rows import make_assign_contacts, make_place_contacts, make_refine_contact
+from .contact_rows import MOVED, make_assign_contacts, make_place_contacts, make_refine_contact
 from .contact_stage import ContactPrecisions, make_contact_stage
 from .joint_terms import make_distance_rows, make_joint_terms
 from .layout import Layout
@@ -122,7 +122,7 @@ def make_fill_rows(precisions: ContactPrecisions, by_value: bool) -> SimpleNames
         world: int,
         dt: wp.float64,
     ) -> int:
-        """Bodies and materials; returns whether any row has to be refined."""
+        """Bodies and materials; returns whether any row has to be refined, and `MOVED`."""
         s = read_stage(stage_in)
         c = read_contacts(contacts_in)
         flat_stage(s)
@@ -250,15 +250,21 @@ def make_contact_kernel(precisions: ContactPrecisions, by_value: bool):
                 s.lost[world] += wp.int64(found - kept)
                 s.most_lost[world] = wp.max(s.most_lost[world], found - kept)
         barrier()
+        count = s.rows.count[world]
+        special = int(0)
         if kept > 0:
-            end = world * s.rows.capacity + s.rows.count[world]
+            end = world * s.rows.capacity + count
             special = assign_rows(stage, contacts, end - kept, end, first_slot, world, dt)
             place_rows(stage, contacts, end - kept, end)
-            if special != 0:
+            if (special & ~MOVED) != 0:
                 refine_rows(stage, contacts, end - kept, end, dt)
         barrier()
         if lane() == 0:
             s.found[world] = 0  # ready for the next step's binning
+        if is_native():  # the lists depend on nothing but the bodies of the rows
+            if s.listed[world] == count + 1 and (special & MOVED) == 0:
+                return
+            s.listed[world] = wp.where(count > kept, 0, count + 1)  # bounds of distance joints come and go unnoticed
         if wp.static(by_value) or lane() == 0:
             list_world(stage, world)
 

@@ -31,6 +31,8 @@ from .terms.contact import ContactLaw, Material, combine_materials, compliance, 
 from .terms.limit import NO_LIMIT
 
 MIDPOINT = wp.constant(CONTACT_POINT_MODES.index("contact_midpoint"))
+MOVED = wp.constant(1 << 30)
+"""Bit that says of rows that they belong to other bodies than before."""
 IMMOBILE_WEIGHT = 1e-20
 """Below this a computed weight is the square of round-off [1/kg]."""
 
@@ -152,8 +154,8 @@ def make_assign_contacts(precisions: ContactPrecisions):
     ) -> int:
         """Bodies and materials of a lane's share of the rows ``begin`` to ``end - 1``.
 
-        vhat is the decay rate then, and R_n the compliance. The result is not 0 if a body takes part whose prescribed
-        velocity or whose carrier `refine_contact` knows.
+        vhat is the decay rate then, and R_n the compliance. The result has `MOVED` if a row had other bodies before,
+        and other bits if a body takes part whose prescribed velocity or whose carrier `refine_contact` knows.
         """
         special = int(0)
         # contacts of the same two shapes come in a row and share all this
@@ -180,6 +182,8 @@ def make_assign_contacts(precisions: ContactPrecisions):
                 rate = scalar(decay_rate(m, h))
                 soft = scalar(compliance(m, h))
             s.rows.source[row] = i
+            if s.rows.body_a[row] != a or s.rows.body_b[row] != b:
+                special = special | MOVED
             s.rows.body_a[row] = a
             s.rows.body_b[row] = b
             s.rows.mu[row] = mu

@@ -52,6 +52,7 @@ def make_contact_stage(precisions: ContactPrecisions):
         ordered: int  # 1 if a world that is not full has its slots in order already
         scratch: wp.array(dtype=weight.vec3)
         rows: Contacts
+        listed: wp.array(dtype=wp.int32)  # by world: one more than the rows that its lists were made from; one lane
         terms: Terms
         contact_count: wp.array(dtype=wp.int32)
         truncated: wp.array(dtype=wp.int32)

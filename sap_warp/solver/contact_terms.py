@@ -11,12 +11,19 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, lane_count
+from ..kernels.lanes import barrier, is_native, lane, lane_count, native_twin
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp
 from .small_worlds import make_row_velocities
 from .solve_data import Precisions, make_problem
-from .terms.contact import make_projection, make_track
+from .terms.contact import EPSILON, SLIDING, STICTION, make_projection, make_track
+
+NATIVE_ROWS = "sap::contact_rows(p.contacts, s), p.row, p.row_end"
+"""Arguments of functions in `contact8.h`: the rows of a world."""
+
+
+NATIVE_LAW = f"{EPSILON!r}, {int(STICTION)}, {int(SLIDING)}"
+"""Arguments of such functions: softening of the norm, and numbers of the modes."""
 
 
 @functools.cache
@@ -128,6 +135,9 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
             row_velocities(p, s.dv, s.dvc)
         else:
             body_velocities(p, s, s.dv)
+        if is_native():
+            aim_native(p, s)
+            return
         row = int(p.row + lane())
         while row < p.row_end:
             if not is_small:
@@ -148,6 +158,9 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
     @wp.func
     def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
         """Move the rows along their direction, and if asked to, see what they do there."""
+        if is_native():
+            advance_native(p, s, alpha, renew)
+            return
         row = int(p.row + lane())
         while row < p.row_end:
             vc = s.vc[row] + s.dvc[row] * alpha
@@ -156,4 +169,7 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
                 s.projection[row] = project_row(p, row, vc)
             row += lane_count()
 
+    aim_native = native_twin(aim_contacts, f"sap::aim_contacts({NATIVE_ROWS});")
+    call = f"sap::advance_contacts({NATIVE_ROWS}, alpha, renew, {NATIVE_LAW});"
+    advance_native = native_twin(advance_contacts, call)
     return SimpleNamespace(aim_contacts=aim_contacts, advance_contacts=advance_contacts)

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import lane, lane_count, make_block_sum
+from ..kernels.lanes import is_native, lane, lane_count, make_block_sum, native_twin
 from .contact_terms import make_row_projections
 from .kinematics import make_point_acceleration
 from .solve_data import Precisions, make_problem
@@ -69,10 +69,21 @@ def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
     project_row, hold_row = rows.project_row, rows.hold_row
 
     @wp.func
+    def slip_after(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> scalar:
+        """Slip velocity before the whole step along s.dv, times that after it."""
+        if is_native():
+            return slip_after_native(p, s, row)
+        return s.track[row].vv + s.track[row].vd
+
+    # tracks lie in groups of eight rows there, number by number (`contact8.h`)
+    at = "int k = row - p.row; const auto* r = &s.track.data[row - (k & 7)].vn + (k & 7);"
+    slip_after_native = native_twin(slip_after, f"{at} return r[2 * 8] + r[3 * 8];", "return 0;")
+
+    @wp.func
     def overshoots(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> bool:
         """Whether the whole step along s.dv turns the slip of a sliding contact round."""
         slides = s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0)
-        return slides and s.track[row].vv < -s.track[row].vd
+        return slides and slip_after(p, s, row) < scalar(0.0)
 
     @wp.func
     def any_overshoots(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:

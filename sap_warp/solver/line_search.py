@@ -5,6 +5,9 @@ contact rows, bounded constraint rows and bounded dof terms alone; all the rest 
 
     m(alpha) = m0 + alpha m1 + alpha^2/2 m2
 
+One lane on the CPU also counts those bounded dofs to it that keep clear of their bounds on the whole way
+(`newton_step.fold_terms`): nearly all do.
+
 All lanes of a block hold the same values and take the same branches.
 """
 
@@ -14,14 +17,14 @@ from typing import Any
 
 import warp as wp
 
-from ..kernels.lanes import lane, lane_count, make_block_sum, make_scalar_sum
+from ..kernels.lanes import is_native, lane, lane_count, make_block_sum, make_scalar_sum, native_twin
 from ..kernels.spatial import make_spatial
 from ..kernels.types import Types
 from ..kernels.warps import first_lane, is_warp, make_from_lane, make_quarter_sum, quarter_bits
 from .constraint_terms import make_constraint_terms
 from .options import LINE_SEARCHES
 from .solve_data import Precisions, make_problem
-from .terms.contact import make_track
+from .terms.contact import EPSILON, make_track
 from .terms.dof import make_dof_terms
 
 MONOTONE_DECAY = wp.constant(LINE_SEARCHES.index("monotone_decay"))
@@ -78,6 +81,9 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         m0: scalar  # cost of momentum and of whatever else is a parabola, at alpha = 0 [J]
         m1: scalar
         m2: scalar
+        b0: scalar  # the same of bounded dofs that are a parabola along this direction; one lane
+        b1: scalar
+        b2: scalar
         cost: scalar  # phi(0)
         slope: scalar  # phi'(0)
 
@@ -88,22 +94,56 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         iterations: int
 
     @wp.func
+    def folds(p: wp.ref[Problem]) -> bool:
+        """Whether it is worth while to find the dofs that are a parabola: for searches of several trials."""
+        return is_native() and p.options.line_search != MONOTONE_DECAY
+
+    @wp.func
     def change_of_parabola(line: wp.ref[Line], alpha: scalar) -> scalar:
-        """M(alpha) - m0, which is known in advance."""
+        """What is known in advance of the cost at a step, but m0."""
+        if is_native():
+            return line.b0 + alpha * (line.m1 + line.b1 + scalar(0.5) * alpha * (line.m2 + line.b2))
         return alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
+
+    @wp.func
+    def tried_count(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+        """Bounded dofs that every trial step has to evaluate."""
+        if folds(p):
+            return s.turning_count
+        return s.bounded_count
+
+    @wp.func
+    def tried_dof(p: wp.ref[Problem], s: wp.ref[Data], i: int) -> int:
+        if folds(p):
+            return s.turning[i]
+        return s.bounded[i]
+
+    @wp.func
+    def rows_along(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> vec3:
+        """Cost, slope and curvature of the contact rows of one of ``lanes`` lanes, the one with number ``first``."""
+        if is_native():
+            return rows_along_native(p, s, alpha, first, lanes)
+        total = vec3()
+        row = int(p.row + first)
+        while row < p.row_end:
+            total += to_cost(value_along(s.track[row], term_scalar(alpha)))
+            row += lanes
+        return total
+
+    along = f"contacts_along<{cost.c_name}, {types.c_name}>"
+    call = f"""{cost.c_name} sums[3];
+    sap::{along}(s.track.data + p.row, p.row_end - p.row, alpha, {EPSILON!r}, sums);
+    return {{sums[0], sums[1], sums[2]}};"""
+    rows_along_native = native_twin(rows_along, call, "return {};")
 
     @wp.func
     def line_value(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> vec3:
         """phi, phi' and phi'' at one trial step."""
-        total = vec3()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            total += to_cost(value_along(s.track[row], term_scalar(alpha)))
-            row += lane_count()
-        i_end = p.first + s.bounded_count
+        total = rows_along(p, s, alpha, lane(), lane_count())
+        i_end = p.first + tried_count(p, s)
         i = int(p.first + lane())
         while i < i_end:
-            e = s.bounded[i]
+            e = tried_dof(p, s, i)
             de = s.dv[e]
             value = evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * de, p.h)
             value[1] = value[1] * de
@@ -113,20 +153,18 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         if p.bilateral.bounded != 0:
             total += to_cost(bounded_along(p, s, term_scalar(alpha)))
         total = block_sum(total, scratch(s), p.world)
+        if is_native():
+            total += vec3(scalar(0.0), line.b1 + alpha * line.b2, line.b2)
         return total + vec3(line.m0 + change_of_parabola(line, alpha), line.m1 + alpha * line.m2, line.m2)
 
     @wp.func
     def share_of_cost(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> scalar:
         """What is no parabola at a trial step: the share of one of ``lanes`` lanes, the one with number ``first``."""
-        total = scalar(0.0)
-        row = int(p.row + first)
-        while row < p.row_end:
-            total += scalar(value_along(s.track[row], term_scalar(alpha))[0])
-            row += lanes
-        i_end = p.first + s.bounded_count
+        total = rows_along(p, s, alpha, first, lanes)[0]
+        i_end = p.first + tried_count(p, s)
         i = int(p.first + first)
         while i < i_end:
-            e = s.bounded[i]
+            e = tried_dof(p, s, i)
             total += scalar(evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * s.dv[e], p.h)[0])
             i += lanes
         if p.bilateral.bounded != 0:  # by all lanes of the block
@@ -139,6 +177,7 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         Line=Line,
         Step=Step,
         scratch=scratch,
+        folds=folds,
         change_of_parabola=change_of_parabola,
         line_value=line_value,
         share_of_cost=share_of_cost,

@@ -28,7 +28,7 @@ from .active_terms import make_admit_limits, make_choose_terms
 from .free_motion import motion_types
 from .integrate import integration_mode
 from .layout import LayoutSizes
-from .line_search import MONOTONE_DECAY, make_line, make_line_search
+from .line_search import ARMIJO_DECAY, EXACT_MAX_STEP, EXACT_ROOT, MONOTONE_DECAY, make_line, make_line_search
 from .momentum_cost import make_cost_at_start, make_find_v_star, make_momentum_cost
 from .newton_step import make_free_step, make_start_at_v0, make_step
 from .objective import make_hessian, make_newton_direction
@@ -123,7 +123,7 @@ def make_solve_kernel(precisions: Precisions, by_value: bool, all_fit: bool = Fa
     keep_velocity, move_freely = free_world.keep_velocity, free_world.move_freely
     choose_terms, is_free = chosen.choose_terms, chosen.is_free
     start_at_v0, is_optimal = make_start_at_v0(precisions, by_value), make_is_optimal(precisions)
-    hessian, newton_direction = make_hessian(precisions), make_newton_direction(precisions)
+    hessian, newton_direction = make_hessian(precisions, by_value), make_newton_direction(precisions, by_value)
     Line, search, steps = make_line(precisions).Line, make_line_search(precisions), make_step(precisions)
     aim, advance, is_settled = steps.aim, steps.advance, make_is_settled(precisions)
     free_step, momentum = make_free_step(precisions), make_momentum_cost(precisions)
@@ -275,7 +275,9 @@ class SapContactSolve:
         counts = {name: entries[first] for name, first in SCRATCH}
         counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
         counts |= {"vc": scratch.slot.row * sizes.world_count, "slack": constraints.count, "dslack": constraints.count}
-        counts |= dict.fromkeys(("status", "iterations", "line_iterations", "residual", "energy"), sizes.world_count)
+        counts |= dict.fromkeys(
+            ("status", "iterations", "line_iterations", "residual", "energy", "widened"), sizes.world_count
+        )
         # lanes of one warp add by shuffles, and one lane has nothing to add
         lanes = sizes.lanes
         sums = 0 if lanes == 1 or in_a_warp(lanes, self.model.device) else sizes.world_count * lanes
@@ -295,6 +297,8 @@ def _options(options: Any, layout: Any) -> Any:
     result.line_search = LINE_SEARCHES.index(options.line_search_variant)
     result.line_iterations = options.line_search_iterations
     result.armijo_c, result.rho, result.slop = options.armijo_c, options.rho, options.line_search_slop
+    reach = EXACT_MAX_STEP if result.line_search in (ARMIJO_DECAY, EXACT_ROOT) else 1.0
+    result.longest = max(reach, 1.0 / options.rho) if result.line_search == ARMIJO_DECAY else reach
     first = layout.rows.first.numpy()
     result.widest = float((np.arange(len(first)) - first).max(initial=0) + 1)
     return result

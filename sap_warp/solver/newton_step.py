@@ -10,16 +10,23 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ..kernels.lanes import barrier, lane, lane_count, make_block_sum
+from ..kernels.lanes import barrier, is_native, lane, lane_count, make_block_sum, native_twin
 from ..kernels.packed_rows import make_multiply
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp
 from .constraint_terms import make_constraint_terms
-from .contact_terms import make_contact_terms, make_row_projections, make_velocities
+from .contact_terms import (
+    NATIVE_LAW,
+    NATIVE_ROWS,
+    make_contact_terms,
+    make_row_projections,
+    make_velocities,
+)
 from .held_contacts import make_hold_contacts, make_was_held
 from .line_search import make_line
 from .small_worlds import make_row_velocities
 from .solve_data import Precisions, make_problem
+from .terms.contact import SLIDING
 from .terms.dof import PARABOLA, make_dof_terms
 
 
@@ -35,6 +42,19 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
     body_velocities, relative_velocity = velocities.body_velocities, velocities.relative_velocity
     rows, was_held = make_row_projections(precisions), make_was_held(precisions)
     project_row, hold_row = rows.project_row, rows.hold_row
+
+    @wp.func
+    def hold_sliding(p: wp.ref[Problem], s: wp.ref[Data]) -> scalar:
+        """Let rows that slide, and stuck before, stick; one lane. Returns how many there are."""
+        kept = scalar(0.0)
+        row = int(p.row)
+        while row < p.row_end:
+            if s.projection[row].mode == SLIDING:
+                if was_held(p, row, s.vc[row], s.projection[row]):
+                    s.projection[row] = hold_row(p, row, s.vc[row])
+                    kept += scalar(1.0)
+            row += 1
+        return kept
 
     @called_twice
     def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
@@ -61,6 +81,12 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
             body_velocities(p, s, s.v)
         kept = vec3()
         row = int(p.row + lane())
+        if wp.static(not by_value):
+            if is_native():
+                start_native(p, s, hold)
+                if hold:
+                    kept[0] = hold_sliding(p, s)
+                row = p.row_end
         while row < p.row_end:
             vc = p.contacts.drift[row]
             if is_small:
@@ -79,6 +105,8 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
         barrier()
         return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
 
+    call = f"sap::start_contacts({NATIVE_ROWS}, {NATIVE_LAW}); return false;"
+    start_native = native_twin(start_at_v0, call, "return false;")
     return start_at_v0
 
 
@@ -89,11 +117,38 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
     Problem, Data = make_problem(precisions)
     scalar, vec3, energy, to_cost = types.scalar, types.vec3, cost.scalar, make_spatial(cost).to_vec3
     along, sum_costs = make_line(precisions), make_block_sum(cost.vec3)
-    Line, scratch = along.Line, along.scratch
+    Line, scratch, folds = along.Line, along.scratch, along.folds
     contacts, rows = make_contact_terms(precisions), make_constraint_terms(precisions)
     aim_contacts, advance_contacts = contacts.aim_contacts, contacts.advance_contacts
     aim_rows, advance_rows = rows.aim_rows, rows.advance_rows
-    evaluate_parabola = make_dof_terms(types).evaluate_parabola
+    terms = make_dof_terms(types)
+    evaluate_parabola, piece = terms.evaluate_parabola, terms.piece
+
+    @wp.func
+    def fold_terms(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
+        """Split the terms with bounds: those that one parabola describes as far as a search may go, and a list."""
+        total = cost.vec3()
+        longest = scalar(p.options.longest)
+        s.turning_count = 0
+        i_end = p.first + s.bounded_count
+        i = int(p.first)
+        while i < i_end:
+            e = s.bounded[i]
+            kind = s.kind[e]
+            v = s.v[e]
+            de = s.dv[e]
+            if piece(p.terms, kind, e, v) == piece(p.terms, kind, e, v + longest * de):
+                value = s.term[e]
+                if (kind & PARABOLA) != 0:
+                    value -= evaluate_parabola(p.terms, e, v, p.h)
+                total += to_cost(vec3(value[0], value[1] * de, value[2] * de * de))
+            else:
+                s.turning[p.first + s.turning_count] = e
+                s.turning_count += 1
+            i += 1
+        line.b0 = total[0]
+        line.b1 = total[1]
+        line.b2 = total[2]
 
     @wp.func
     def aim(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
@@ -116,6 +171,8 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
             if wp.static(cost is not types):  # one conversion for both
                 slopes += to_cost(share)
             e += lane_count()
+        if folds(p):
+            fold_terms(p, s, line)
         slopes = sum_costs(slopes, scratch(s), p.world)
         line.m1 = slopes[0]
         line.m2 = slopes[1]

@@ -14,7 +14,7 @@ import functools
 
 import warp as wp
 
-from ..kernels.lanes import barrier, is_native, lane, lane_count, make_block_sum
+from ..kernels.lanes import barrier, is_native, lane, lane_count, make_block_sum, native_twin
 from ..kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply, make_shifted, make_solve
 from ..kernels.spatial import make_spatial
 from ..kernels.warps import fits_a_warp, make_warp_add_rows
@@ -23,6 +23,7 @@ from .contact_terms import make_motion_columns
 from .small_worlds import make_column_force, make_contact_impulse
 from .solve_data import Precisions, make_problem
 from .stiffness import make_stiffness
+from .terms.contact import SLIDING
 from .terms.dof import make_dof_terms
 
 
@@ -42,11 +43,12 @@ def make_accumulate(precisions: Precisions):
         i = p.contacts.body_start[b]
         i_end = i + p.contacts.body_count[b]
         while i < i_end:
-            side = p.contacts.body_row[i] % 2
-            row = p.contacts.body_row[i] // 2
-            gamma = s.projection[row].gamma * scalar(2 * side - 1)
-            fw += wp.cross(wp.where(side == 1, p.contacts.r_b[row], p.contacts.r_a[row]), gamma)
-            fv += gamma
+            side = p.contacts.body_row[i] & 1
+            row = p.contacts.body_row[i] >> 1
+            if s.projection[row].mode != 0:
+                gamma = s.projection[row].gamma * scalar(2 * side - 1)
+                fw += wp.cross(wp.where(side == 1, p.contacts.r_b[row], p.contacts.r_a[row]), gamma)
+                fv += gamma
             i += 1
         s.fw[b] = fw
         s.fv[b] = fv
@@ -150,10 +152,17 @@ def make_couple_pairs(precisions: Precisions):
     Problem, Data = make_problem(precisions)
     to_linear, stiffness = make_spatial(linear).to_vec3, make_stiffness(dynamics, types, linear)
     Blocks, add_row = stiffness.Blocks, stiffness.add_row
+    pattern = "p.contacts.hessian.first.data, p.contacts.hessian.entry.data, p.contacts.place.data"
+    dofs = "p.layout.body_chain.data, p.layout.dof_parent.data, p.motion.Sw.data, p.motion.Sv.data"
+    rows = "p.row, p.row_end, p.contacts.body_a.data, p.contacts.body_b.data, s.projection.data, "
+    rows += "p.contacts.normal.data, p.contacts.r_a.data, p.contacts.r_b.data"
 
     @wp.func
     def couple_pairs(p: wp.ref[Problem], s: wp.ref[Data]):
         """Subtract X_a^T G X_b between the chains of two touching moving bodies; rows of one pair are summed."""
+        if is_native():
+            couple_native(p, s)
+            return
         row = int(p.row)
         while row < p.row_end:
             a = p.contacts.body_a[row]
@@ -194,18 +203,54 @@ def make_couple_pairs(precisions: Precisions):
             else:
                 row += 1
 
+    call = f"sap::couple_pairs(s.H.data, {pattern}, {dofs}, {rows}, {int(SLIDING)});"
+    couple_native = native_twin(couple_pairs, call)
     return couple_pairs
 
 
 @functools.cache
-def make_add_tree_rows(precisions: Precisions):
-    """``add_tree_rows(p, s)``: A and the stiffness of subtrees."""
+def make_tree_rows(precisions: Precisions):
+    """``tree_rows(p, s)``: s.H with the addresses of A's rows."""
+    Problem, Data = make_problem(precisions)
+    shifted = make_shifted(precisions.linear)
+
+    @wp.func
+    def tree_rows(p: wp.ref[Problem], s: wp.ref[Data]) -> wp.array(dtype=precisions.linear.scalar):
+        return shifted(s.H, p.layout.world_hessian[p.world] - p.layout.world_entry[p.world])
+
+    return tree_rows
+
+
+@functools.cache
+def make_couples(precisions: Precisions):
+    """``couples(p, s)``: whether any row couples dofs that are not above one another, at the velocity at hand."""
+    Problem, Data = make_problem(precisions)
+    row_count = make_constraint_terms(precisions).row_count
+
+    @wp.func
+    def couples(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+        if row_count(p) > 0:
+            return 1
+        row = int(p.row)
+        while row < p.row_end:
+            if p.contacts.body_a[row] >= 0 and p.contacts.body_b[row] >= 0 and s.projection[row].mode != 0:
+                return 1
+            row += 1
+        return 0
+
+    return couples
+
+
+@functools.cache
+def make_add_tree_rows(precisions: Precisions, by_value: bool):
+    """``add_tree_rows(p, s)``: A and the stiffness of subtrees. ``by_value`` is that of `struct_parameter`."""
     dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
     Problem, Data = make_problem(precisions)
     columns, multiply_columns = make_add_rows(linear, dynamics), make_stiffness(dynamics, types, linear).multiply
     store_force, add_rows = columns.store_force, columns.add_rows
     add_rows_in_warp = make_warp_add_rows(linear, dynamics)
     accumulate, column_force = make_accumulate(precisions), make_column_force(precisions)
+    tree_rows = make_tree_rows(precisions)
 
     @wp.func
     def add_tree_rows(p: wp.ref[Problem], s: wp.ref[Data]):
@@ -235,22 +280,33 @@ def make_add_tree_rows(precisions: Precisions):
                 store_force(s.column_force, p.first, count, e, linear.vec3(), linear.vec3())
                 e += lane_count()
         barrier()
+        if wp.static(not by_value):  # else a second call, which NVRTC would not inline
+            if is_native() and s.widened[p.world] == 0:
+                H = tree_rows(p, s)
+                add_rows(H, p.layout.rows, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
+                return
         add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
 
     return add_tree_rows
 
 
 @functools.cache
-def make_hessian(precisions: Precisions):
-    """``hessian(p, s)``: H."""
+def make_hessian(precisions: Precisions, by_value: bool):
+    """``hessian(p, s)``: H. ``by_value`` is that of `struct_parameter`."""
     Problem, Data = make_problem(precisions)
-    add_tree_rows, couple_pairs = make_add_tree_rows(precisions), make_couple_pairs(precisions)
+    add_tree_rows, couple_pairs = make_add_tree_rows(precisions, by_value), make_couple_pairs(precisions)
     lscalar, add_stiffness = precisions.linear.scalar, make_constraint_terms(precisions).add_stiffness
+    tree_rows, couples = make_tree_rows(precisions), make_couples(precisions)
 
     @wp.func(inline=True)  # a call would need the structs in memory
     def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
         """Fill s.H."""
         coupled = p.contacts.coupled[p.world]
+        if wp.static(not by_value):
+            if is_native():  # while pairs of moving bodies are only near each other, A's rows are enough
+                if coupled != 0:
+                    coupled = couples(p, s)
+                s.widened[p.world] = coupled
         if coupled != 0:  # left of the subtree
             e = int(p.first + lane())
             while e < p.last:
@@ -262,6 +318,14 @@ def make_hessian(precisions: Precisions):
                 e += lane_count()
         add_tree_rows(p, s)
         e = int(p.first + lane())
+        if wp.static(not by_value):
+            if is_native() and coupled == 0:
+                H = tree_rows(p, s)
+                while e < p.last:
+                    if s.kind[e] != 0:
+                        address = p.layout.rows.entry[e] + e - p.layout.rows.first[e]
+                        H[address] = H[address] + lscalar(s.term[e][2])
+                    e += 1
         while e < p.last:
             if s.kind[e] != 0:
                 address = p.contacts.hessian.entry[e] + e - p.contacts.hessian.first[e]
@@ -276,12 +340,12 @@ def make_hessian(precisions: Precisions):
 
 
 @functools.cache
-def make_newton_direction(precisions: Precisions):
-    """``newton_direction(p, s)``: dv and A dv."""
+def make_newton_direction(precisions: Precisions, by_value: bool):
+    """``newton_direction(p, s)``: dv and A dv. ``by_value`` is that of `struct_parameter`."""
     dynamics, types, linear = precisions.dynamics, precisions.types, precisions.linear
     Problem, Data = make_problem(precisions)
     multiply, solve, shifted = make_multiply(dynamics, types), make_solve(linear), make_shifted(linear)
-    scalar, factor_and_solve = types.scalar, make_cholesky(linear)
+    scalar, factor_and_solve, tree_rows = types.scalar, make_cholesky(linear), make_tree_rows(precisions)
 
     @wp.func
     def solve_in_places(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
@@ -307,11 +371,15 @@ def make_newton_direction(precisions: Precisions):
     def newton_direction(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
         """s.dv = -H^-1 g, and A dv; 0 if H is not positive definite."""
         count = p.last - p.first
-        ok = int(0)
-        if p.contacts.coupled[p.world] != 0 and not fits_a_warp(count):
-            ok = solve_in_places(p, s)
-        else:
-            ok = solve(s.H, p.contacts.hessian, p.first, count, 0, s.direction)
+        ok = int(-1)
+        if wp.static(not by_value):
+            if is_native() and s.widened[p.world] == 0:
+                ok = solve(tree_rows(p, s), p.layout.rows, p.first, count, 0, s.direction)
+        if ok < 0:
+            if p.contacts.coupled[p.world] != 0 and not fits_a_warp(count):
+                ok = solve_in_places(p, s)
+            else:
+                ok = solve(s.H, p.contacts.hessian, p.first, count, 0, s.direction)
         if ok != 0:
             e = int(p.first + lane())
             while e < p.last:

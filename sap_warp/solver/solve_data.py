@@ -30,6 +30,7 @@ class NewtonOptions:
     rho: wp.float64
     slop: wp.float64
     widest: wp.float64  # dofs of the largest tree
+    longest: wp.float64  # step that the line search may try
 
 
 class Precisions(NamedTuple):
@@ -86,6 +87,7 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
         direction: wp.array(dtype=linear.scalar)
         kind: wp.array(dtype=wp.int32)  # terms of the dof that take part
         bounded: wp.array(dtype=wp.int32)  # dofs that have terms with bounds, packed at the start of a world's range
+        turning: wp.array(dtype=wp.int32)  # of those, dofs that are no parabola along the Newton direction; one lane
         term: wp.array(dtype=vec3)  # cost, derivative and curvature of a dof's terms at v, where it has any
         # by contact row
         vc: wp.array(dtype=vec3)  # relative velocity at v [m/s]
@@ -96,6 +98,7 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
         slack: wp.array(dtype=scalar)  # vhat - J v
         dslack: wp.array(dtype=scalar)  # its change along the Newton direction
         # Hessian rows
+        widened: wp.array(dtype=wp.int32)  # by world: 1 if they are those of `ContactData.hessian`, 0 if A's; one lane
         H: wp.array(dtype=linear.scalar)
         column_force: wp.array(
             dtype=linear.scalar
@@ -110,6 +113,7 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
         cost_scratch: wp.array(dtype=wp.vec3d)  # the same for costs, where they are summed in fp64 and all else is not
         # of the world that is solved
         bounded_count: int
+        turning_count: int
         term_count: int  # dofs with any term
         # outcome, by world
         status: wp.array(dtype=wp.int32)  # `SolveStatus`
@@ -123,7 +127,8 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
 
 
 SCRATCH = (
-    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction", "kind", "bounded", "term")),
+    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction", "kind")),
+    *((name, "dof") for name in ("bounded", "turning", "term")),
     *((name, "row") for name in ("dvc", "projection", "track")),
     *((name, "body") for name in ("Vw", "Vv", "fw", "fv")),
     ("K", "48 * body"),

@@ -115,13 +115,16 @@ class Case:
         layout, data = self.solver.layout, self.solver.contact_jacobian.data
         start, end = layout.world_dof.numpy()[w : w + 2]
         rows, places = (data.hessian.first, data.hessian.entry), np.arange(start, end)
-        if data.coupled.numpy()[w]:
+        begin = layout.world_hessian.numpy()[w]
+        if not self.solver.contact_solve.data.widened.numpy()[w]:
+            rows, begin = (layout.rows.first, layout.rows.entry), layout.world_entry.numpy()[w]
+        elif data.coupled.numpy()[w]:
             rows, places = (data.placed_first, data.placed_entry), data.place.numpy()[start:end]
         first, entry = (array.numpy() for array in rows)
         packed = self.solver.contact_solve.data.H.numpy()
         L = np.zeros((end - start, end - start))
         for i in range(start, end):
-            at = entry[i] - layout.world_hessian.numpy()[w]
+            at = entry[i] - begin
             row = packed[at : at + i - first[i] + 1].copy()
             row[-1] = 1.0 / row[-1]  # the diagonal is stored inverted
             L[i - start, first[i] - start : i - start + 1] = row

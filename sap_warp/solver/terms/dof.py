@@ -34,10 +34,10 @@ TERMS = wp.constant(127)
 def make_dof_terms(types: Types) -> SimpleNamespace:
     """Struct of the terms' data, by dof in solver order, and their sum."""
     scalar, vec3 = types.scalar, types.vec3
-    drive = make_drive_term(types).drive
-    limits = make_limit_term(types)
-    position_limit, speed_limit = limits.position_limit, limits.speed_limit
-    friction = make_friction_term(types)
+    drives, limits, frictions = make_drive_term(types), make_limit_term(types), make_friction_term(types)
+    drive, position_limit, speed_limit = drives.drive, limits.position_limit, limits.speed_limit
+    drive_piece, position_piece, speed_piece = drives.drive_piece, limits.position_piece, limits.speed_piece
+    friction, friction_piece = frictions.friction, frictions.friction_piece
 
     @wp.struct
     class Efforts:
@@ -87,6 +87,28 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         return total
 
     @wp.func
+    def piece(t: wp.ref[DofTerms], kind: int, e: int, v: scalar) -> int:
+        """On which parabola the terms with bounds of dof e are together at v.
+
+        A parabola of a term reaches over an interval, so where two velocities have the same one, all between them do.
+        """
+        at = int(0)
+        if (kind & DRIVE) != 0:
+            at = drive_piece(v, t.drive.u0[e], t.drive.g[e], t.drive.limit[e])
+        if (kind & MOTOR) != 0:
+            at = 3 * at + drive_piece(v, t.motor.u0[e], t.motor.g[e], t.motor.limit[e])
+        if (kind & (LOWER | UPPER)) != 0:
+            none = scalar(wp.static(NO_LIMIT))
+            lower = wp.where((kind & LOWER) != 0, t.limit_lower[e], none)
+            upper = wp.where((kind & UPPER) != 0, t.limit_upper[e], none)
+            at = 4 * at + position_piece(v, lower, upper)
+        if (kind & SPEED) != 0:
+            at = 3 * at + speed_piece(v, t.speed[e])
+        if (kind & FRICTION) != 0:
+            at = 3 * at + friction_piece(v, t.friction[e], t.friction_R[e])
+        return at
+
+    @wp.func
     def evaluate(t: wp.ref[DofTerms], kind: int, e: int, v: scalar, h: scalar) -> vec3:
         """Cost, derivative and second derivative of the terms in ``kind`` of dof e at velocity v."""
         total = vec3()
@@ -102,4 +124,5 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
         evaluate=evaluate,
         evaluate_bounded=evaluate_bounded,
         evaluate_parabola=evaluate_parabola,
+        piece=piece,
     )

@@ -60,4 +60,14 @@ def make_drive_term(types: Types) -> SimpleNamespace:
             return vec3(h * limit * (-u - scalar(0.5) * limit) / g, h * limit, scalar(0.0))
         return vec3(scalar(0.5) * h * u * u / g, -h * u, h * g)
 
-    return SimpleNamespace(gain_scale=gain_scale, is_limited=is_limited, rest_cost=rest_cost, drive=drive)
+    @wp.func
+    def drive_piece(v: scalar, u0: scalar, g: scalar, limit: scalar) -> int:
+        """On which of three parabolas `drive` is at v."""
+        u = u0 - g * v
+        if g <= scalar(0.0):
+            return 0
+        return wp.where(u > limit, 1, wp.where(u < -limit, 2, 0))
+
+    return SimpleNamespace(
+        gain_scale=gain_scale, is_limited=is_limited, rest_cost=rest_cost, drive=drive, drive_piece=drive_piece
+    )

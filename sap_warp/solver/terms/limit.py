@@ -63,6 +63,11 @@ def make_limit_term(types: Types) -> SimpleNamespace:
         return vec3(scalar(0.5) * R * (lower * lower + upper * upper), upper - lower, curvature)
 
     @wp.func
+    def position_piece(v: scalar, vhat_lower: scalar, vhat_upper: scalar) -> int:
+        """On which of four parabolas `position_limit` is at v."""
+        return wp.where(v < vhat_lower, 1, 0) + wp.where(-v < vhat_upper, 2, 0)
+
+    @wp.func
     def speed_R(mobility: scalar) -> scalar:
         return scalar(wp.static(NEAR_RIGID)) * mobility
 
@@ -75,11 +80,18 @@ def make_limit_term(types: Types) -> SimpleNamespace:
         gamma = excess / R
         return vec3(scalar(0.5) * R * gamma * gamma, wp.sign(v) * gamma, scalar(1.0) / R)
 
+    @wp.func
+    def speed_piece(v: scalar, limit: scalar) -> int:
+        """On which of three parabolas `speed_limit` is at v."""
+        return wp.where(v > limit, 1, wp.where(-v > limit, 2, 0))
+
     return SimpleNamespace(
         limit_R=limit_R,
         limit_vhat=limit_vhat,
         limit_reach=limit_reach,
         position_limit=position_limit,
+        position_piece=position_piece,
         speed_R=speed_R,
         speed_limit=speed_limit,
+        speed_piece=speed_piece,
     )
