@@ -14,7 +14,7 @@ import warp as wp
 
 from ..kernels.types import Vectors
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
-from .hull_ground import BAND, LISTED, choose_four, find_sole, lowest_vertex
+from .hull_ground import BAND, LISTED, choose_between, choose_four, find_sole, lowest_vertex
 from .hull_planes import plane_heights, steep_planes, stretched
 from .hull_supports import low_vertices
 from .hull_tables import Hulls
@@ -23,6 +23,8 @@ APART = wp.constant(-1)
 BOX_FACE = wp.constant(-2)
 PREFERENCE = wp.constant(2.0e-6)
 """How much better than the faces of the box another direction must separate [m]."""
+FLAT = wp.constant(0.9994)
+"""Cosine of the angle up to which a face of the hull lies flat on one of the box: two degrees, as `BAND`."""
 LOWER_BY = wp.constant(2.0e-6)
 """How much lower than the corners of a sole the lowest vertex must be to be one too [m]."""
 
@@ -164,11 +166,16 @@ def sole_corners(
     listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
     sole = find_sole(vertices, n, scale, base, reach, 0.5 * BAND * wp.length(shape.upper - shape.lower), listed)
     four = choose_four(vertices, sole, listed, n, 0.5 * (shape.lower + shape.upper))
+    between = wp.vec4i(-1, -1, -1, -1)
+    if sole.count > 4:
+        between = choose_between(vertices, sole, listed, n, four)
     lowest = project(p, p.turn * wp.cw_mul(scale, vertices.at[sole.lowest]) + p.place)
     count = int(0)
     k = int(0)
-    while k < 4:
-        i = four[wp.where(k == 1, 2, wp.where(k == 2, 1, k))]  # the sides lie between the two ends
+    while k < 8:
+        i = between[k // 2]
+        if k % 2 == 0:
+            i = four[wp.where(k == 2, 2, wp.where(k == 4, 1, k // 2))]  # the sides lie between the two ends
         if i >= 0:
             corners[count] = project(p, p.turn * wp.cw_mul(scale, vertices.at[i]) + p.place)
             count += 1
@@ -218,6 +225,23 @@ def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: Vectors, count: in
 
 
 @wp.func
+def lies_flat(p: wp.ref[BoxPair], up: wp.vec3f, corners: Vectors, count: int) -> bool:
+    """Whether a direction of the hull is as good as ``up``, that of the box's face, which is then taken.
+
+    A sole of several faces that are not quite in one plane would have the corners of one of them alone, now of this one
+    and now of that one, and never come to rest.
+    """
+    normal = p.normal
+    if count < 3 or wp.dot(normal, up) < FLAT:
+        return False
+    p.normal = up
+    if are_nearest(p, corners, count):
+        return True
+    p.normal = normal
+    return False
+
+
+@wp.func
 def hull_corners(
     p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], reach: float, corners: Vectors, scratch: Vectors
 ) -> int:
@@ -235,10 +259,11 @@ def hull_corners(
         count = clip_to_face(p, corners, count, scratch)
     count = add_lowest(p, lowest, corners, count)
     face = int(BOX_FACE)
+    up = p.normal
     if not is_certain(p, lowest) and not is_certain(p, middle_of(corners, count)):
         face = best_direction(p, h, shape.hull, reach)
     if face == APART:
         return 0
-    if face != BOX_FACE:
+    if face != BOX_FACE and not lies_flat(p, up, corners, count):
         count = clip_to_face(p, corners, face_corners(p, h, face, corners), scratch)
     return wp.where(are_nearest(p, corners, count), count, -1)

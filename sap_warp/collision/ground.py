@@ -192,9 +192,11 @@ def meet_ellipsoid(rows: wp.ref[ContactRows], m: wp.ref[Meeting]) -> None:
 
 
 @wp.func
-def add_vertex(rows: wp.ref[ContactRows], m: wp.ref[Meeting], vertex: wp.vec3f) -> None:
-    """A contact of an unscaled vertex."""
-    add_row(rows, m, wp.transform_point(m.local, wp.cw_mul(m.size, vertex)), m.margin1)
+def add_vertex(rows: wp.ref[ContactRows], m: wp.ref[Meeting], n: wp.vec3f, vertex: wp.vec3f) -> None:
+    """A contact of an unscaled vertex, if it is near enough."""
+    at = wp.cw_mul(m.size, vertex)
+    if m.height + wp.dot(n, at) <= m.reach:
+        add_row(rows, m, wp.transform_point(m.local, at), m.margin1)
 
 
 @wp.func
@@ -213,20 +215,20 @@ def meet_hull(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeti
         if sole.count <= 4:
             k = int(0)
             while k < sole.count:
-                add_vertex(rows, m, vertices.at[listed[k]])
+                add_vertex(rows, m, n, vertices.at[listed[k]])
                 k += 1
         else:
             four = choose_four(vertices, sole, listed, n, center)
-            lowest = float(sole.highest)
+            lowest = float(m.reach)
             j = int(0)
             while j < 4:
                 i = four[j]
                 if i >= 0:
                     lowest = wp.min(lowest, m.height + wp.dot(n, wp.cw_mul(m.size, vertices.at[i])))
-                    add_vertex(rows, m, vertices.at[i])
+                    add_vertex(rows, m, n, vertices.at[i])
                 j += 1
             if sole.height < lowest - LOWER * band or four[0] < 0:
-                add_vertex(rows, m, vertices.at[sole.lowest])
+                add_vertex(rows, m, n, vertices.at[sole.lowest])
 
 
 @wp.func

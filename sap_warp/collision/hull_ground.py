@@ -4,10 +4,13 @@
 The vertices less than `BAND` above the lowest one are candidates, as seen along the plane from a short way off: a face
 that is tilted by less than about two degrees counts as lying on the plane. Up to four of them are all contacts. Of
 more, four are chosen that span a large area: the one furthest from the middle of the hull, the one furthest from
-that, and on both sides the ones furthest from the line between them. Each of these measures fades to nothing at the
-upper end of the band, so a vertex is not chosen when it has just come in; and they do not depend on the small
-differences in height of a face that lies flat, so a hull at rest keeps its contacts. If the lowest vertex is not among
-the four, it is the fifth.
+that, and on both sides the ones furthest from the line between them. Each of these measures fades to nothing in the
+upper half of the band. If the lowest vertex is not among the four, it is the fifth.
+
+A hull at rest must keep its contacts: if two choices that are about as good took turns, each would tilt it a little so
+that the other one is better, and it would rattle for ever. So heights in the band are seen along the nearest of some
+directions a quarter of a degree apart, the `view`. What is chosen depends neither on how deep the hull is in the plane
+nor on how it tilts within that.
 """
 
 import warp as wp
@@ -21,6 +24,10 @@ LISTED = wp.constant(64)
 """Candidates that are listed; if there are more, all vertices are looked through again."""
 TIE = wp.constant(1.001)
 """How much better a later vertex must be to be chosen instead of an earlier one: corners of equal merit stay put."""
+VIEWS = wp.constant(128.0)
+"""Directions along which a sole is looked at have components that are multiples of one over this."""
+FLAT_SIDE = wp.constant(0.01)
+"""How far beyond a side of the four a vertex must be to be chosen too, relative to the length of the side."""
 LOWER = wp.constant(1.0e-3)
 """How much lower than the four the lowest vertex must be to be a contact too, relative to the band."""
 
@@ -82,7 +89,9 @@ class Sole:
     base: float  # height of the origin of the shape [m]
     lowest: int  # vertex
     height: float  # of the lowest vertex above the plane [m]
-    highest: float  # end of the band [m]
+    view: wp.vec3f  # the direction in which the band is seen, times scale
+    bottom: float  # of the band [m]
+    band: float  # its height [m]
     count: int  # candidates
     first: int  # what the loops below look through: the list of candidates, or all vertices again
     end: int
@@ -92,6 +101,18 @@ class Sole:
 def height_above(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
     """Of an unscaled vertex above the plane [m]."""
     return sole.base + wp.dot(sole.slope, vertex)
+
+
+@wp.func
+def above_bottom(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
+    """Of an unscaled vertex above the bottom of the band [m]."""
+    return wp.dot(sole.view, vertex) - sole.bottom
+
+
+@wp.func
+def place_in_band(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
+    """How much a candidate counts: 1 in the lower half of the band, and less from there to its end."""
+    return wp.min(2.0 - 2.0 * above_bottom(sole, vertex) / sole.band, 1.0)
 
 
 @wp.func
@@ -105,7 +126,7 @@ def find_sole(
         normal: Of the plane, in the frame of the hull.
         scale: Of the vertices.
         base: Height of the origin of the shape [m].
-        reach: Vertices above this height are no contacts [m].
+        reach: If all vertices are above this height, none is a candidate [m].
         band: Height of the band [m].
         listed: Receives the first of them, at most `LISTED`.
     """
@@ -115,6 +136,11 @@ def find_sole(
     sole.base = base
     sole.height = 3.0e38
     sole.lowest = -1
+    views = VIEWS * normal
+    view = wp.vec3f(wp.rint(views[0]), wp.rint(views[1]), wp.rint(views[2])) / VIEWS
+    sole.view = wp.cw_mul(view, scale)
+    sole.bottom = 3.0e38
+    sole.band = band
     k = int(vertices.first)
     while k < vertices.end:
         i = vertex_at(vertices, k)
@@ -122,13 +148,13 @@ def find_sole(
         if h < sole.height:
             sole.height = h
             sole.lowest = i
+        sole.bottom = wp.min(sole.bottom, wp.dot(sole.view, vertices.at[i]))
         k += 1
-    sole.highest = wp.min(reach, sole.height + band)
     if sole.height <= reach:
         n = int(vertices.first)
         while n < vertices.end:
             j = vertex_at(vertices, n)
-            if height_above(sole, vertices.at[j]) <= sole.highest:
+            if above_bottom(sole, vertices.at[j]) <= band:
                 if sole.count < LISTED:
                     listed[sole.count] = j
                 sole.count += 1
@@ -154,7 +180,7 @@ def furthest_from(vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, 
     k = int(sole.first)
     while k < sole.end:
         i = candidate(vertices, sole, listed, k)
-        below = sole.highest - height_above(sole, vertices.at[i])
+        below = place_in_band(sole, vertices.at[i])
         merit = below * wp.length_sq(wp.cw_mul(sole.scale, vertices.at[i]) - center)
         if merit > best * TIE:
             best = merit
@@ -174,7 +200,7 @@ def furthest_aside(
     k = int(sole.first)
     while k < sole.end:
         i = candidate(vertices, sole, listed, k)
-        below = sole.highest - height_above(sole, vertices.at[i])
+        below = place_in_band(sole, vertices.at[i])
         merit = below * wp.dot(aside, wp.cw_mul(sole.scale, vertices.at[i]) - start)
         if below > 0.0:
             if merit > right * TIE:
@@ -205,3 +231,34 @@ def choose_four(
             four[2] = sides[0]
             four[3] = sides[1]
     return four
+
+
+@wp.func
+def choose_between(
+    vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, normal: wp.vec3f, four: wp.vec4i
+) -> wp.vec4i:
+    """Four more, each beyond the line from one of `choose_four` to the next one around; -1 where nothing is.
+
+    Of the places of ``four`` 0 and 1 are opposite to each other, as 2 and 3 are.
+    """
+    more = wp.vec4i(-1, -1, -1, -1)
+    side = int(0)
+    while side < 4:
+        from_vertex = four[wp.where(side == 0, 0, wp.where(side == 1, 2, wp.where(side == 2, 1, 3)))]
+        to_vertex = four[wp.where(side == 0, 2, wp.where(side == 1, 1, wp.where(side == 2, 3, 0)))]
+        if from_vertex >= 0 and to_vertex >= 0:
+            start = wp.cw_mul(sole.scale, vertices.at[from_vertex])
+            along = wp.cw_mul(sole.scale, vertices.at[to_vertex]) - start
+            outwards = wp.cross(normal, along)
+            best = FLAT_SIDE * wp.length_sq(along)
+            k = int(sole.first)
+            while k < sole.end:
+                i = candidate(vertices, sole, listed, k)
+                arm = wp.cw_mul(sole.scale, vertices.at[i]) - start
+                merit = place_in_band(sole, vertices.at[i]) * wp.dot(outwards, arm)
+                if merit > best * TIE:
+                    best = merit
+                    more[side] = i
+                k += 1
+        side += 1
+    return more

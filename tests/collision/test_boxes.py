@@ -198,7 +198,7 @@ def test_a_small_buffer_keeps_the_deepest_contacts_of_each_world(rng):
 
 
 def pile():
-    """Fifty boxes of several sizes above a square pen."""
+    """Fifty boxes of several sizes above a square pen, in five worlds."""
     b = newton.ModelBuilder()
     b.rigid_gap = 0.002
     for x, y in ((0.22, 0.0), (-0.22, 0.0), (0.0, 0.22), (0.0, -0.22)):
@@ -210,20 +210,28 @@ def pile():
         place = wp.vec3(0.12 * (k % 3 - 1) + 0.006 * (layer % 3 - 1), 0.12 * (k // 3 - 1), 0.07 + 0.12 * layer)
         body = b.add_body(xform=wp.transform(place, turn))
         b.add_shape_box(body, hx=0.025 + 0.005 * (i % 3), hy=0.03, hz=0.02 + 0.005 * (i % 4))
-    b.add_ground_plane()
-    return b.finalize(device="cpu")
+    all_worlds = newton.ModelBuilder()
+    all_worlds.replicate(b, 5)
+    all_worlds.add_ground_plane()
+    return all_worlds.finalize(device="cpu")
 
 
 def test_a_pile_of_fifty_boxes_comes_to_rest():
-    """After three seconds a step takes two Newton iterations; with Newton's contacts 16, and boxes move at 2 mm/s."""
+    """After three seconds a step takes two Newton iterations; with Newton's contacts 16, and boxes move at 2 mm/s.
+
+    Piles that start a hundredth of a millimetre apart fall in other ways; most of them are at rest then.
+    """
     sim = Simulation(pile(), dt=0.005, max_rigid_contact=900)
+    q = np.array(sim.joint_q.numpy())
+    q[:, 0] += 1e-5 * np.arange(5)
+    sim.reset(joint_q=q)
     sim.step(600)
     iterations, counts = [], []
     for _ in range(20):
         sim.step(10)
-        iterations.append(float(sim.iterations[0]))
-        counts.append(int(sim.contact_counts[0]))
-    speed = np.abs(sim.joint_qd.numpy()).reshape(-1, 6)[:, :3].max(axis=1)
-    assert np.mean(iterations) < 5.0
-    assert np.ptp(counts) <= 8
-    assert np.median(speed) < 5e-4
+        iterations.append(np.array(sim.iterations))
+        counts.append(np.array(sim.contact_counts))
+    speed = np.abs(sim.joint_qd.numpy()).reshape(5, -1, 6)[:, :, :3].max(axis=2)
+    assert np.mean(iterations) < 3.0
+    assert np.median(np.ptp(counts, axis=0)) <= 8
+    assert np.median(speed) < 3e-4

@@ -25,6 +25,9 @@ _make_module = Module.__init__
 _build_cpu = warp_build.build_cpu
 
 
+DIFFERENTIATED = "newton._src.sim.ik"
+
+
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
     """Hold the file ``lock`` against all other threads and processes."""
@@ -36,8 +39,8 @@ def alone(lock: Path) -> Iterator[None]:
 class CompileOnce:
     """A plugin: one folder for all workers of a run, with a lock for each module and the prepared headers.
 
-    Newton's modules are compiled without backward passes, unless they say themselves that they want some. Programs that
-    a test starts compile them as users do.
+    Newton's modules are compiled without backward passes, but for those of its inverse kinematics and those that say
+    themselves that they want some. Programs that a test starts compile them as users do.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -66,7 +69,7 @@ class CompileOnce:
 
         def make_forward_module(module, name, *args, **kwargs):
             _make_module(module, name, *args, **kwargs)
-            if name.startswith("newton."):
+            if name.startswith("newton.") and not name.startswith(DIFFERENTIATED):
                 module.options["enable_backward"] = False
 
         Module._compile = compile_once
