@@ -14,7 +14,7 @@ import warp as wp
 
 from ..kernels.types import Vectors
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
-from .hull_ground import BAND, LISTED, choose_between, choose_four, find_sole, lowest_vertex
+from .hull_ground import BAND, FLAT, LISTED, choose_around, find_sole, lowest_vertex
 from .hull_planes import plane_heights, steep_planes, stretched
 from .hull_supports import low_vertices
 from .hull_tables import Hulls
@@ -23,8 +23,6 @@ APART = wp.constant(-1)
 BOX_FACE = wp.constant(-2)
 PREFERENCE = wp.constant(2.0e-6)
 """How much better than the faces of the box another direction must separate [m]."""
-FLAT = wp.constant(0.9994)
-"""Cosine of the angle up to which a face of the hull lies flat on one of the box: two degrees, as `BAND`."""
 LOWER_BY = wp.constant(2.0e-6)
 """How much lower than the corners of a sole the lowest vertex must be to be one too [m]."""
 
@@ -165,17 +163,12 @@ def sole_corners(
     base = wp.dot(p.normal, p.place) - wp.dot(wp.abs(p.normal), p.a)
     listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
     sole = find_sole(vertices, n, scale, base, reach, 0.5 * BAND * wp.length(shape.upper - shape.lower), listed)
-    four = choose_four(vertices, sole, listed, n, 0.5 * (shape.lower + shape.upper))
-    between = wp.vec4i(-1, -1, -1, -1)
-    if sole.count > 4:
-        between = choose_between(vertices, sole, listed, n, four)
+    around = choose_around(vertices, sole, listed, n, 0.5 * (shape.lower + shape.upper))
     lowest = project(p, p.turn * wp.cw_mul(scale, vertices.at[sole.lowest]) + p.place)
     count = int(0)
     k = int(0)
     while k < 8:
-        i = between[k // 2]
-        if k % 2 == 0:
-            i = four[wp.where(k == 2, 2, wp.where(k == 4, 1, k // 2))]  # the sides lie between the two ends
+        i = around[k]
         if i >= 0:
             corners[count] = project(p, p.turn * wp.cw_mul(scale, vertices.at[i]) + p.place)
             count += 1

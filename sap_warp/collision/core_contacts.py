@@ -3,17 +3,20 @@
 
 Seen along the normal, the face of each core that looks most at the other one is a polygon; of a capsule's axis and of
 the side of a cylinder it is a line, of a sphere's centre a point. The first one is cut down to the outline of the
-second one, and each corner has its own distance from face to face. So a capsule that lies on a face has two contacts,
-where the part of its axis over the face ends, and all of them follow the pose continuously (`box_box` says why that
-matters). If none of the corners is as near as the cores are, which can be where corners are nearest to each other or on
-the rim of a cylinder, the nearest points are a contact too.
+second one, and each corner has its own distance from face to face. Faces of a hull that lie in one plane but for two
+degrees count as one, as on a box (`hull_ground`), and give the direction. So a capsule that lies on a face has two
+contacts, where the part of its axis over the face ends, and all of them follow the pose continuously (`box_box` says
+why that matters). If none of the corners is as near as the cores are, which can be where corners are nearest to each
+other or on the rim of a cylinder, the nearest points are a contact too.
 """
 
 import warp as wp
 
 from ..kernels.types import Vectors
 from .box_box import NEAREST, clip_edge, largest_axis, merge_corners, spread_corners
-from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER
+from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE
+from .hull_ground import BAND, FLAT, LISTED, choose_around, find_sole
+from .hull_supports import low_vertices
 from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
 from .nearest_points import CorePair
 from .shape_boxes import Shapes
@@ -36,6 +39,7 @@ class Outline:
 
     count: int  # of corners
     normal: wp.vec3f  # of the face, outwards
+    is_sole: int  # whether it is several faces of a hull that count as one
 
 
 @wp.struct
@@ -70,6 +74,46 @@ def best_face(h: wp.ref[Hulls], hull: int, along: wp.vec3f) -> int:
 
 
 @wp.func
+def outline_sole(
+    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: Vectors
+) -> Outline:
+    """Of a hull, the lowest vertices along a direction, if they are those of several faces nearly in one plane.
+
+    The face through them touches the hull from outside and does not depend on which of them is best. No corners else.
+    """
+    part = Outline()
+    lower = s.local_lower[shape]
+    upper = s.local_upper[shape]
+    scale = h.scale[hull]
+    vertices = low_vertices(h.supports, shape, h.source[hull], scale, -along)
+    listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
+    band = 0.5 * BAND * wp.length(upper - lower)
+    sole = find_sole(vertices, -along, scale, 0.0, 3.0e38, band, listed)
+    face = best_face(h, hull, along)
+    part.normal = h.normal[face]
+    if sole.count <= h.loop_start[face + 1] - h.loop_start[face] or wp.dot(part.normal, along) < FLAT:
+        return part
+    around = choose_around(vertices, sole, listed, -along, 0.5 * (lower + upper))
+    if wp.min(wp.min(around[0], around[2]), wp.min(around[4], around[6])) < 0:
+        return part
+    ends = wp.cw_mul(scale, vertices.at[around[4]] - vertices.at[around[0]])
+    sides = wp.cw_mul(scale, vertices.at[around[6]] - vertices.at[around[2]])
+    normal = wp.normalize(wp.cross(ends, sides))
+    if wp.dot(normal, along) < FLAT:
+        return part
+    part.normal = normal
+    part.is_sole = 1
+    k = int(0)
+    while k < 8:
+        i = around[k]
+        if i >= 0:
+            corners[part.count] = wp.cw_mul(scale, vertices.at[i])
+            part.count += 1
+        k += 1
+    return part
+
+
+@wp.func
 def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, corners: Vectors) -> None:
     """The end of a cylinder, or the line on its side, that looks most along a direction."""
     aside = wp.sqrt(along[0] * along[0] + along[1] * along[1])
@@ -96,12 +140,21 @@ def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, cor
 
 
 @wp.func
-def outline(s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: Vectors) -> Outline:
-    """The part of a core that looks most along a direction: its corners in their order around."""
+def outline(
+    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, whole: bool, corners: Vectors
+) -> Outline:
+    """The part of a core that looks most along a direction: its corners in their order around.
+
+    With ``whole`` it is all of a sole, where there is one.
+    """
     part = Outline()
     kind = s.kind[shape]
     size = s.size[shape]
     if kind == CONVEX_MESH:
+        if whole:
+            part = outline_sole(s, h, shape, hull, along, corners)
+            if part.count > 0:
+                return part
         face = best_face(h, hull, along)
         start = h.loop_start[face]
         part.count = h.loop_start[face + 1] - start
@@ -135,16 +188,22 @@ def outline(s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: w
 
 
 @wp.func
+def turn_to(view: wp.ref[Seen], normal: wp.vec3f) -> None:
+    """Look along a direction, with any two others across it."""
+    view.normal = normal
+    other = wp.vec3f()
+    i = largest_axis(normal)
+    other[(i + 1) % 3] = 1.0
+    view.right = wp.normalize(wp.cross(other, normal))
+    view.up = wp.cross(normal, view.right)
+
+
+@wp.func
 def look(pair: wp.ref[CorePair]) -> Seen:
     """Two directions across the normal, right-handed with it."""
     view = Seen()
     view.center = single(pair.point)
-    view.normal = single(pair.normal)
-    other = wp.vec3f()
-    i = largest_axis(view.normal)
-    other[(i + 1) % 3] = 1.0
-    view.right = wp.normalize(wp.cross(other, view.normal))
-    view.up = wp.cross(view.normal, view.right)
+    turn_to(view, single(pair.normal))
     return view
 
 
@@ -216,21 +275,42 @@ def height_of_face(view: wp.ref[Seen], corner: wp.vec3f) -> float:
 
 
 @wp.func
+def nearest_corner(face: Vectors, part: wp.ref[Outline]) -> wp.vec3f:
+    """The corner that is furthest out: all of them in a plane, one of them of a sole."""
+    found = face[0]
+    k = int(1)
+    while k < part.count and part.is_sole != 0:
+        if wp.dot(part.normal, face[k] - found) > 0.0:
+            found = face[k]
+        k += 1
+    return found
+
+
+@wp.func
 def core_corners(
-    s: wp.ref[Shapes], h: wp.ref[Hulls], pair: wp.ref[CorePair], hulls: wp.vec2i, view: wp.ref[Seen], corners: Vectors
+    s: wp.ref[Shapes],
+    h: wp.ref[Hulls],
+    pair: wp.ref[CorePair],
+    hulls: wp.vec2i,
+    touch: bool,
+    view: wp.ref[Seen],
+    corners: Vectors,
 ) -> int:
     """Corners of what two cores share: two coordinates across the normal and the distance; returns their number.
 
-    ``hulls`` are the numbers in the tables, ``corners`` can hold `OUTLINE`.
+    ``hulls`` are the numbers in the tables, ``corners`` can hold `OUTLINE`. What does not ``touch`` yet keeps the
+    direction of its nearest points.
     """
     scratch = wp.zeros(shape=(OUTLINE,), dtype=wp.vec3f)
     face = wp.zeros(shape=(FACE_CORNERS,), dtype=wp.vec3f)
-    first = outline(s, h, pair.shape0, hulls[0], view.normal, corners)
-    count = int(first.count)
-    if count == 0:
+    if s.kind[pair.shape0] == SPHERE:  # a point, for which hulls need no tables
         return 0
     turn = wp.matrix_from_rows(single(pair.turn[0]), single(pair.turn[1]), single(pair.turn[2]))
-    second = outline(s, h, pair.shape1, hulls[1], -(wp.transpose(turn) * view.normal), face)
+    second = outline(s, h, pair.shape1, hulls[1], -(wp.transpose(turn) * view.normal), touch, face)
+    if second.is_sole != 0:  # which of its faces gave the direction depends on how it tilts
+        turn_to(view, -(turn * second.normal))
+    first = outline(s, h, pair.shape0, hulls[0], view.normal, touch, corners)
+    count = int(first.count)
     k = int(0)
     while k < count:
         corners[k] = see(view, corners[k])
@@ -238,7 +318,7 @@ def core_corners(
     aside = wp.where(count == 2, ASIDE, 0.0)
     count = cut_by_face(pair, view, face, second.count, aside, corners, count, scratch)
     out = turn * second.normal
-    level = see(view, turn * face[0] + single(pair.place))
+    level = see(view, turn * nearest_corner(face, second) + single(pair.place))
     steep = wp.min(wp.dot(out, view.normal), -1.0e-6)
     view.slope = wp.vec2f(-wp.dot(out, view.right) / steep, -wp.dot(out, view.up) / steep)
     view.height = level[2] - view.slope[0] * level[0] - view.slope[1] * level[1]

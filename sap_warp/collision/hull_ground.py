@@ -20,6 +20,8 @@ from ..kernels.types import Ints
 
 BAND = wp.constant(0.035)
 """Height of the band over the lowest vertex, relative to half the diagonal of the hull: a slope of two degrees."""
+FLAT = wp.constant(0.9994)
+"""Cosine of the angle up to which a face of a hull counts as lying flat on another one: two degrees, as `BAND`."""
 LISTED = wp.constant(64)
 """Candidates that are listed; if there are more, all vertices are looked through again."""
 TIE = wp.constant(1.001)
@@ -30,6 +32,9 @@ FLAT_SIDE = wp.constant(0.01)
 """How far beyond a side of the four a vertex must be to be chosen too, relative to the length of the side."""
 LOWER = wp.constant(1.0e-3)
 """How much lower than the four the lowest vertex must be to be a contact too, relative to the band."""
+
+
+Around = wp.types.vector(length=8, dtype=wp.int32)
 
 
 @wp.struct
@@ -234,18 +239,22 @@ def choose_four(
 
 
 @wp.func
-def choose_between(
-    vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, normal: wp.vec3f, four: wp.vec4i
-) -> wp.vec4i:
-    """Four more, each beyond the line from one of `choose_four` to the next one around; -1 where nothing is.
+def choose_around(
+    vertices: wp.ref[Vertices], sole: wp.ref[Sole], listed: Ints, normal: wp.vec3f, center: wp.vec3f
+) -> Around:
+    """Up to eight of the candidates in their order around, counter-clockwise as seen from below; -1 for empty places.
 
-    Of the places of ``four`` 0 and 1 are opposite to each other, as 2 and 3 are.
+    Places 0, 2, 4 and 6 are those of `choose_four`; each of the others is the one furthest beyond the line between its
+    neighbours.
     """
-    more = wp.vec4i(-1, -1, -1, -1)
+    four = choose_four(vertices, sole, listed, normal, center)
+    around = Around(four[0], -1, four[2], -1, four[1], -1, four[3], -1)  # the sides lie between the two ends
+    if sole.count <= 4:
+        return around
     side = int(0)
     while side < 4:
-        from_vertex = four[wp.where(side == 0, 0, wp.where(side == 1, 2, wp.where(side == 2, 1, 3)))]
-        to_vertex = four[wp.where(side == 0, 2, wp.where(side == 1, 1, wp.where(side == 2, 3, 0)))]
+        from_vertex = around[2 * side]
+        to_vertex = around[(2 * side + 2) % 8]
         if from_vertex >= 0 and to_vertex >= 0:
             start = wp.cw_mul(sole.scale, vertices.at[from_vertex])
             along = wp.cw_mul(sole.scale, vertices.at[to_vertex]) - start
@@ -258,7 +267,7 @@ def choose_between(
                 merit = place_in_band(sole, vertices.at[i]) * wp.dot(outwards, arm)
                 if merit > best * TIE:
                     best = merit
-                    more[side] = i
+                    around[2 * side + 1] = i
                 k += 1
         side += 1
-    return more
+    return around

@@ -227,14 +227,14 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
     corners = wp.zeros(shape=(OUTLINE,), dtype=wp.vec3f)
     distance = wp.float32(pair.distance)
     near = MERGED * wp.min(smallest_half(s, m.shape0), smallest_half(s, m.shape1))
-    count = core_corners(s, h, pair, hulls, view, corners)
+    count = core_corners(s, h, pair, hulls, distance <= m.margin0 + m.margin1, view, corners)
     nearest = wp.vec3f(0.0, 0.0, distance)
     count = choose_corners(distance, reach, near, corners, count)
     local0 = s.local[m.shape0]
     local1 = s.local[m.shape1]
     back = wp.transpose(pair.turn)
     m.offset0 = wp.quat_rotate(wp.transform_get_rotation(local0), m.margin0 * view.normal)
-    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(local1), -m.margin1 * single(back * pair.normal))
+    m.offset1 = wp.quat_rotate(wp.transform_get_rotation(local1), -m.margin1 * single(back * double(view.normal)))
     m.normal = wp.quat_rotate(wp.transform_get_rotation(s.pose[m.shape0]), view.normal)
     k = int(0)
     while k < count:

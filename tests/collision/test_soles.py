@@ -1,4 +1,4 @@
-"""Boxes on convex hulls: contacts of a sole that is not quite flat, or that is round."""
+"""What lies on convex hulls: contacts of a sole that is not quite flat, or that is round."""
 
 import newton
 import numpy as np
@@ -36,22 +36,41 @@ def disc():
     return mesh_of([(SIZE * np.cos(a), SIZE * np.sin(a), z) for a in angle for z in (-0.02, 0.0)])
 
 
-def on_hull(mesh, place, turn=0.0, gravity=9.81):
-    """A cube of 6 cm on a hull that does not move."""
+def add_box(b, body):
+    b.add_shape_box(body, hx=0.03, hy=0.03, hz=0.03)
+
+
+def add_cylinder(b, body):
+    b.add_shape_cylinder(body, radius=0.03, half_height=0.03)
+
+
+def add_hull(b, body):
+    b.add_shape_convex_hull(body, mesh=mesh_of(0.03 * np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T))
+
+
+def add_ridge(b, body):
+    """A sole of several faces itself."""
+    points = 0.4 * np.array(ridge(0.01).vertices) * [1.0, 1.0, -1.0]
+    b.add_shape_convex_hull(body, mesh=mesh_of(np.vstack([points - [0, 0, 0.03], points * [1, 1, 0] + [0, 0, 0.03]])))
+
+
+def on_hull(mesh, place, turn=0.0, gravity=9.81, add=add_box):
+    """A shape of 6 cm on a hull that does not move."""
     b = newton.ModelBuilder(gravity=(0.0, 0.0, -gravity))
     b.rigid_gap = 0.002
     b.default_shape_cfg.ke, b.default_shape_cfg.mu = 1e5, 0.8
     at = wp.transform((*place, 0.0301), wp.quat_from_axis_angle(wp.vec3(0.0, 0.0, 1.0), turn))
-    b.add_shape_box(b.add_body(xform=at), hx=0.03, hy=0.03, hz=0.03)
+    add(b, b.add_body(xform=at))
     b.add_shape_convex_hull(-1, mesh=mesh)
     return Simulation(b.finalize("cpu"), dt=0.005, max_rigid_contact=32)
 
 
 @pytest.mark.parametrize("gravity", [9.81, 200.0])
 @pytest.mark.parametrize(("slope", "turn"), [(0.005, 0.0), (0.01, 0.785), (0.015, 0.3)])
-def test_a_cube_that_is_pressed_on_a_sole_of_several_faces_comes_to_rest(slope, turn, gravity):
+@pytest.mark.parametrize("add", [add_box, add_cylinder, add_hull, add_ridge])
+def test_what_is_pressed_on_a_sole_of_several_faces_comes_to_rest(add, slope, turn, gravity):
     """Its contacts were those of one face or the other in turns, and it rattled at 1 rad/s."""
-    sim = on_hull(ridge(slope), (0.004, 0.003), turn, gravity)
+    sim = on_hull(ridge(slope), (0.004, 0.003), turn, gravity, add)
     sim.step(300)
     assert np.abs(sim.joint_qd.numpy()).max() < 1e-4
     before = sim.contacts.newton_contacts.rigid_contact_point0.numpy()[: sim.contact_counts[0]].copy()
