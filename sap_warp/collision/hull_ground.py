@@ -96,7 +96,7 @@ class Sole:
     height: float  # of the lowest vertex above the plane [m]
     view: wp.vec3f  # the direction in which the band is seen, times scale
     bottom: float  # of the band [m]
-    band: float  # its height [m]
+    fade: float  # two over its height [1/m]
     count: int  # candidates
     first: int  # what the loops below look through: the list of candidates, or all vertices again
     end: int
@@ -117,7 +117,7 @@ def above_bottom(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
 @wp.func
 def place_in_band(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
     """How much a candidate counts: 1 in the lower half of the band, and less from there to its end."""
-    return wp.min(2.0 - 2.0 * above_bottom(sole, vertex) / sole.band, 1.0)
+    return wp.min(2.0 - sole.fade * above_bottom(sole, vertex), 1.0)
 
 
 @wp.func
@@ -145,7 +145,7 @@ def find_sole(
     view = wp.vec3f(wp.rint(views[0]), wp.rint(views[1]), wp.rint(views[2])) / VIEWS
     sole.view = wp.cw_mul(view, scale)
     sole.bottom = 3.0e38
-    sole.band = band
+    sole.fade = 2.0 / band
     k = int(vertices.first)
     while k < vertices.end:
         i = vertex_at(vertices, k)
@@ -251,23 +251,29 @@ def choose_around(
     around = Around(four[0], -1, four[2], -1, four[1], -1, four[3], -1)  # the sides lie between the two ends
     if sole.count <= 4:
         return around
+    start = wp.matrix(shape=(4, 3), dtype=float)  # of each side
+    outwards = wp.matrix(shape=(4, 3), dtype=float)
+    best = wp.vec4f()
     side = int(0)
     while side < 4:
+        best[side] = 3.0e38
         from_vertex = around[2 * side]
         to_vertex = around[(2 * side + 2) % 8]
         if from_vertex >= 0 and to_vertex >= 0:
-            start = wp.cw_mul(sole.scale, vertices.at[from_vertex])
-            along = wp.cw_mul(sole.scale, vertices.at[to_vertex]) - start
-            outwards = wp.cross(normal, along)
-            best = FLAT_SIDE * wp.length_sq(along)
-            k = int(sole.first)
-            while k < sole.end:
-                i = candidate(vertices, sole, listed, k)
-                arm = wp.cw_mul(sole.scale, vertices.at[i]) - start
-                merit = place_in_band(sole, vertices.at[i]) * wp.dot(outwards, arm)
-                if merit > best * TIE:
-                    best = merit
-                    around[2 * side + 1] = i
-                k += 1
+            start[side] = wp.cw_mul(sole.scale, vertices.at[from_vertex])
+            along = wp.cw_mul(sole.scale, vertices.at[to_vertex]) - start[side]
+            outwards[side] = wp.cross(normal, along)
+            best[side] = FLAT_SIDE * wp.length_sq(along)
         side += 1
+    k = int(sole.first)
+    while k < sole.end:
+        i = candidate(vertices, sole, listed, k)
+        at = wp.cw_mul(sole.scale, vertices.at[i])
+        counts = place_in_band(sole, vertices.at[i])
+        for m in range(4):
+            merit = counts * wp.dot(outwards[m], at - start[m])
+            if merit > best[m] * TIE:
+                best[m] = merit
+                around[2 * m + 1] = i
+        k += 1
     return around
