@@ -40,6 +40,8 @@ MIXED = "mixed"
 """Every other world is in the first of these phases, the others in the last."""
 COUNTED = 5
 """Steps that are counted."""
+OF_BUFFER = {"repair_all", "bin_contacts", "stage_select", "stage_write", "record_step"}
+"""Kernels whose blocks are no worlds, though there may be as many."""
 COST_ONLY = {"contact_solve_precision": "fp32", "contact_cost_precision": "fp64"}
 COMPARED_WORLDS, COMPARED_STEPS = 16, 20
 """Of ``--distance``."""
@@ -75,7 +77,8 @@ def count(q: Any, qd: Any, gpu: Simulation, driver: Driver, machine: Machine | N
     counted = driver.device.counts.items()
     lanes = gpu.solver.block_dim
     blocks = -(-gpu.world_count * lanes // block_size(lanes, gpu.device))
-    by_world = {n: c for n, c in counted if c.events["blocks"] == c.events["launches"] * blocks}
+    is_by_world = {n: c.events["blocks"] == c.events["launches"] * blocks and n not in OF_BUFFER for n, c in counted}
+    by_world = {n: c for n, c in counted if is_by_world[n]}
     print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
     if machine is not None:
         machine.print_counts({name: driver.device.counts[name].passes for name in by_world}, world_steps)
