@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Two processes; a file stays in one of them, so that each kernel is compiled once.
-PYTEST_ARGS ?= -q -rsfE --disable-warnings -n 2 --dist loadfile
+# ALL=1 runs the long tests of the CUDA build too, as CI does.
+ALL ?=
+# Two processes; a file stays in one of them, so that each kernel is compiled once. Arguments that are given take the
+# place of all of these: pytest gets nothing else.
+PYTEST_ARGS ?= -q -rsfE --disable-warnings -n 2 --dist loadfile $(if $(filter-out 0,$(ALL)),,-m "not long_cuda")
 RUN_ARGS ?=
 BENCH_ARGS ?=
 
@@ -19,7 +22,7 @@ help: ## list the targets
 run: $(VENV)/.base ## simulate the humanoid scene, print a summary and take a picture (RUN_ARGS=...)
 	$(BIN)/sap-warp run $(RUN_ARGS) --picture build/
 
-test: $(VENV)/.dev ## run the tests (PYTEST_ARGS=...)
+test: $(VENV)/.dev ## run the tests (ALL=1 with all of the CUDA build, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 ci-env: $(VENV)/.ci ## install what lint, docs and test need, at once

@@ -2,12 +2,16 @@
 
     python -m benchmarks.cuda_counts [--scene humanoid] [--worlds 2] [--phase falling] [--machine 89] [--registers]
     python -m benchmarks.cuda_counts --scene cube --worlds 24 --block-dim 8
+    python -m benchmarks.cuda_counts --distance
 
 The CUDA build runs in the emulator of `tests/cuda`. A CPU simulation brings the worlds to where counting begins: during
 the fall, and at rest, or every other world in the fall and the others at rest. Counts are of PTX instructions issued to
 warps. ``--machine`` counts what ptxas makes of them (`tests/cuda/machine_code`), with ``--limit`` also where a lane may
 have fewer registers; ``--registers`` adds what it says about registers and spills, for four architectures. No machine
 disturbs the numbers.
+
+``--distance`` counts nothing: it takes steps with the preset and with ``--cost-only``, each from the same states, and
+tells how far the velocities are apart afterwards.
 """
 
 from __future__ import annotations
@@ -36,6 +40,11 @@ MIXED = "mixed"
 """Every other world is in the first of these phases, the others in the last."""
 COUNTED = 5
 """Steps that are counted."""
+OF_BUFFER = {"repair_all", "bin_contacts", "stage_select", "stage_write", "record_step"}
+"""Kernels whose blocks are no worlds, though there may be as many."""
+COST_ONLY = {"contact_solve_precision": "fp32", "contact_cost_precision": "fp64"}
+COMPARED_WORLDS, COMPARED_STEPS = 16, 20
+"""Of ``--distance``."""
 
 
 def make(scene: str, worlds: int, device: str, **options: Any) -> Simulation:
@@ -68,7 +77,8 @@ def count(q: Any, qd: Any, gpu: Simulation, driver: Driver, machine: Machine | N
     counted = driver.device.counts.items()
     lanes = gpu.solver.block_dim
     blocks = -(-gpu.world_count * lanes // block_size(lanes, gpu.device))
-    by_world = {n: c for n, c in counted if c.events["blocks"] == c.events["launches"] * blocks}
+    is_by_world = {n: c.events["blocks"] == c.events["launches"] * blocks and n not in OF_BUFFER for n, c in counted}
+    by_world = {n: c for n, c in counted if is_by_world[n]}
     print_counts("per world and step", {name: row_of(c, world_steps) for name, c in by_world.items()})
     if machine is not None:
         machine.print_counts({name: driver.device.counts[name].passes for name in by_world}, world_steps)
@@ -133,6 +143,33 @@ def memory_per_world(scene: str, **options: Any) -> float:
     return (sizes[1] - sizes[0]) / (many - few)
 
 
+def print_distances(scene: str, preset: str) -> None:
+    """How far a step with costs alone in fp64 ends from one of the preset, in both phases of the preset's motion."""
+    options: list[dict[str, Any]] = [{"contact_preset_variant": preset}]
+    options.append(options[0] | COST_ONLY)
+    leader = make(scene, COMPARED_WORLDS, "cpu", **options[0])
+    both = [make(scene, COMPARED_WORLDS, "cuda:0", **each) for each in options]
+    for phase, steps in PHASES.items():
+        leader.step(steps - leader.step_count)
+        distances, speeds, iterations = [], [], np.zeros(2)
+        for _ in range(COMPARED_STEPS):
+            start = [np.array(view.numpy()) for view in (leader.joint_q, leader.joint_qd)]
+            for sim in both:
+                sim.reset(joint_q=start[0], joint_qd=start[1])
+                sim.step()
+            ours, theirs = (np.array(sim.joint_qd.numpy()) for sim in both)
+            distances.append(np.abs(ours - theirs).max())
+            speeds.append(np.abs(ours).max())
+            iterations += [sim.iterations.mean() / COMPARED_STEPS for sim in both]
+            leader.step()
+        print(
+            f"{scene}, {preset}, {COMPARED_WORLDS} worlds, {phase}, {COMPARED_STEPS} steps: costs alone in fp64 move "
+            f"velocities by at most {max(distances):.1e}, median of the steps {np.median(distances):.1e}; the largest "
+            f"is {max(speeds):.2g}; iterations {iterations[0]:.2f} and {iterations[1]:.2f}",
+            flush=True,
+        )
+
+
 def register_table(scene: str, **options: Any) -> None:
     """Print registers and bytes of spills of each kernel."""
     if registers.ptxas() is None:
@@ -158,13 +195,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--limit", type=int, action="append", default=[], help="the same with so many registers at most"
     )
     parser.add_argument("--registers", action="store_true", help="registers and spills by ptxas")
+    parser.add_argument(
+        "--distance", action="store_true", help="how far --cost-only leads from the preset, instead of counts"
+    )
     given = parser.parse_args(arguments)
     wp.config.log_level = wp.LOG_WARNING
     with pretended(Device()) as driver:
+        if given.distance:
+            print_distances(given.scene, given.preset)
+            return
         machine = Machine(driver, given.machine, given.limit) if given.machine else None
         options: dict[str, Any] = {"contact_preset_variant": given.preset}
         if given.cost_only:
-            options |= {"contact_solve_precision": "fp32", "contact_cost_precision": "fp64"}
+            options |= COST_ONLY
         cpu = make(given.scene, given.worlds, "cpu", contact_preset_variant=given.preset)
         options["block_dim"] = given.block_dim
         gpu = make(given.scene, given.worlds, "cuda:0", **options)

@@ -1,7 +1,9 @@
 """The package as a user meets it: what an import loads, which names it offers, what its metadata and README promise."""
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -135,6 +137,23 @@ def test_readme_opens_with_the_commands_and_a_short_example(readme):
     lines = [line for line in code.splitlines() if line.strip() and not line.startswith(("#", "import "))]
     assert len(lines) <= 10
     assert ";" not in code
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_test_leaves_out_long_tests_of_cuda_and_ci_runs_all():
+    """Arguments that somebody gives take the place of all others."""
+    ours = ("ALL", "PYTEST_ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL")  # of the make that runs this test
+    env = {name: value for name, value in os.environ.items() if name not in ours}
+
+    def pytest_arguments(*given):
+        command = ["make", "--no-print-directory", "-n", "test", *given]
+        made = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+        return made.strip().splitlines()[-1].partition(" -m pytest ")[2]
+
+    assert '-m "not long_cuda"' in pytest_arguments()
+    assert "long_cuda" not in pytest_arguments("ALL=1")
+    assert pytest_arguments("PYTEST_ARGS=tests/cuda -q") == "tests/cuda -q"
+    assert (ROOT / ".ci/run").read_text(encoding="utf-8").endswith("\nmake test ALL=1\n")
 
 
 @pytest.mark.slow

@@ -10,7 +10,11 @@ from tests.cuda.emulator.driver import pretended
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests of this folder, and skip them where they cannot run."""
+    """Mark the tests of this folder, and skip them where they cannot run.
+
+    A short run leaves out those that are marked ``long_cuda`` in their files; the others take under two minutes on two
+    cores, with nothing compiled before.
+    """
     reason = build.missing()
     for item in items:
         if Path(__file__).parent in item.path.parents:

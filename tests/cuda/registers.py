@@ -29,7 +29,11 @@ from tests.cuda.emulator.driver import pretended
 
 TABLE = Path(__file__).with_name("registers.json")
 ARCHITECTURES = (80, 89, 90, 120)
-VARIANTS: dict[str, dict[str, Any]] = {"a warp": {"scene": "humanoid"}, "8 lanes": {"scene": "cube", "block_dim": 8}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "a warp": {"scene": "humanoid"},
+    "16 lanes": {"scene": "ant", "block_dim": 16},
+    "8 lanes": {"scene": "cube", "block_dim": 8},
+}
 """What the table is of: what shares a world, and the options of `launched` that make it so."""
 PTX_VERSION = "8.8"
 """An older ptxas refuses a newer version line, though it knows the instructions."""

@@ -1,13 +1,18 @@
 """What the host does with a simulation on a GPU reads as on the CPU: views, names, masks, tensors, streams."""
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import warp as wp
 
 from sap_warp import Simulation, SimulationGroup
+from sap_warp.envs.arrays import Arrays
 from sap_warp.simulation import streams
+from sap_warp.viewer.controls import Controls
+from sap_warp.viewer.drag import Drag
+from sap_warp.viewer.joints import Driven, JointPanel
 from tests.cuda.test_simulation import DEVICES, GPU, lower, simulate
 
 COPIES = ("h2d", "d2h")
@@ -175,3 +180,42 @@ def test_worlds_over_two_gpus_move_as_on_one(gpu):
     assert [str(sim.device) for sim in group] == ["cuda:0", "cuda:1"]
     np.testing.assert_array_equal(held, one.joint_q.numpy())
     assert len(set(held[:, 0])) == 3
+
+
+def widget(kind, sim, **values):
+    """A panel of the page without the page; ``values`` are those of its elements."""
+    made = kind.__new__(kind)
+    made._viewer = SimpleNamespace(sim=sim)
+    for name, value in values.items():
+        setattr(made, name, SimpleNamespace(value=value))
+    return made
+
+
+def test_the_page_writes_what_it_writes_on_the_cpu(gpu):
+    """Gravity, a slider for one world and for all, and the mouse, which takes a cube and lets go."""
+    found = []
+    for device in DEVICES:
+        sim = lower(simulate("cube", device))
+        widget(Controls, sim, gravity=(0.0, 1.0, -2.0))._set_gravity()
+        for everywhere, entry in ((True, 1), (False, 6 + 2)):
+            panel = widget(JointPanel, sim, _follow=False, _everywhere=everywhere)
+            panel._world = 0
+            panel._write(Driven("slide", entry, False, -1.0, 1.0), 0.5 + entry)
+        mouse = Drag(sim)
+        mouse.start(1, 1, sim.body_q.numpy()[1, 0, :3] + [0.0, 0.0, 0.05])
+        mouse.move(np.array([0.3, 0.1, 0.5]))
+        mouse.apply()
+        pulled = np.array(sim.body_f.numpy())
+        mouse.end()
+        found.append([np.array(sim.gravity), np.array(sim.joint_target_qd), pulled, np.array(sim.body_f)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(theirs, ours, atol=1e-4)
+    gravity, targets, pulled, released = found[1]
+    assert gravity.reshape(3, 3).tolist() == [[0.0, 1.0, -2.0]] * 3 and not released.any()
+    assert targets[:, 1].tolist() == [1.5] * 3 and targets[1, 2] == 8.5 and np.count_nonzero(targets) == 4
+    assert np.flatnonzero(pulled.any(axis=(1, 2))).tolist() == [1]
+
+
+def test_environments_of_numpy_arrays_are_for_the_cpu(gpu):
+    with pytest.raises(ValueError, match=r'NumPy cannot share memory with cuda:0; use arrays="torch"'):
+        Arrays("numpy", wp.get_device(GPU))

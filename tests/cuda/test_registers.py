@@ -6,6 +6,7 @@ import pytest
 
 from tests.cuda import registers
 
+pytestmark = pytest.mark.long_cuda
 TESTED = 89
 """The one architecture that tests look at: an assembly of the solve takes half a minute. The table has all of them."""
 

@@ -20,7 +20,13 @@ WORSE = {"humanoid": 1e4, "four_bar": 10.0}
 """By how much the condition of the problem amplifies it: stiff drives of light links, rows far stiffer than A."""
 
 
-@pytest.mark.parametrize(("scene", "preset"), CASES)
+def marked(scene, preset):
+    """A case; short are those whose kernels other short tests need as well."""
+    is_short = preset == "approx32" and scene not in ("all_joints", "pile", "tendons")
+    return pytest.param(scene, preset, marks=() if is_short else pytest.mark.long_cuda)
+
+
+@pytest.mark.parametrize(("scene", "preset"), [marked(*case) for case in CASES])
 def test_steps_equal_those_of_the_cpu(gpu, scene, preset):
     """Velocities, iterations, status and rows of each step; states after it to the precision they are stored in."""
     twins = Twins(SCENES[scene], preset=preset)
@@ -33,6 +39,17 @@ def test_steps_equal_those_of_the_cpu(gpu, scene, preset):
             assert found[name] < tolerance + 4e-7, found
 
 
+@pytest.mark.parametrize("scene", ["sliding_box", "free_fall", "arm", "four_bar"])
+def test_worlds_that_share_a_warp(gpu, scene):
+    """Eight lanes for a world, as above with drake: a contact, no term at all, limits, a closed loop."""
+    twins = Twins(SCENES[scene], lanes=8)
+    for _ in range(STEPS):
+        found = twins.step()
+        assert found["status"] == found["rows"] == 0 and found["iterations"] <= 1, found
+        assert found["velocity"] < ROUND_OFF["approx32"] * WORSE.get(scene, 1.0), found
+
+
+@pytest.mark.long_cuda
 @pytest.mark.parametrize("search", ["armijo_decay", "exact_root"])
 @pytest.mark.parametrize("scene", ["stack", "arm", "gripper"])
 def test_other_line_searches(gpu, scene, search):
@@ -42,6 +59,7 @@ def test_other_line_searches(gpu, scene, search):
         assert twins.step()["velocity"] < 1e-12
 
 
+@pytest.mark.long_cuda
 @pytest.mark.parametrize(
     "options",
     [

@@ -186,6 +186,7 @@ def test_a_world_that_diverges_leaves_the_others_alone(gpu, lanes):
     np.testing.assert_array_equal(sims[1].joint_q.numpy()[[0, 2]], sims[0].joint_q.numpy()[[0, 2]])
 
 
+@pytest.mark.long_cuda
 def test_forces_and_accelerations_are_those_of_the_cpu(gpu):
     """Contact forces and Newton's observables, which have kernels of their own."""
     twins = Twins(SCENES["stack"], preset="approx64")

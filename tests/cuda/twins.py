@@ -28,19 +28,24 @@ class Twins:
     """Steppers of one model on both devices. Whatever the CPU has before a step, the GPU is given."""
 
     def __init__(
-        self, build: Callable[[str], newton.Model], dt: float = 0.005, preset: str = "approx32", **options: Any
+        self,
+        build: Callable[[str], newton.Model],
+        dt: float = 0.005,
+        preset: str = "approx32",
+        lanes: int | None = None,
+        **options: Any,
     ):
-        """``build`` makes the model on a device.
+        """``build`` makes the model on a device; ``lanes`` share a world on the GPU.
 
-        With approx64 two warps share a world. With drake as few lanes as it has dofs, as if there were many worlds.
+        If nobody says how many, with approx64 two warps share a world, and with drake as few lanes as it has dofs, as
+        if there were many worlds.
         """
         self.cpu = Stepper(build("cpu"), dt, preset, **options)
         model = build(GPU)
-        if "block_dim" not in options:
+        if lanes is None:
             dofs = int(np.diff(model.joint_dof_world_start.numpy(), prepend=0).max())
-            lanes = {"approx64": 64, "drake": lanes_for(dofs, 1 << 20, model.device)}
-            options["block_dim"] = lanes.get(preset)
-        self.gpu = Stepper(model, dt, preset, **options)
+            lanes = {"approx64": 64, "drake": lanes_for(dofs, 1 << 20, model.device)}.get(preset)
+        self.gpu = Stepper(model, dt, preset, block_dim=lanes, **options)
 
     def step(self) -> dict[str, float]:
         """One step of both; returns the differences of the results, each relative to the largest number there."""
