@@ -14,10 +14,11 @@ import warp as wp
 
 from ..kernels.types import Vectors
 from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
-from .hull_ground import BAND, FLAT, LISTED, choose_around, find_sole, lowest_vertex
+from .hull_ground import FLAT, lowest_vertex, vertices_of
 from .hull_planes import plane_heights, steep_planes, stretched
 from .hull_supports import low_vertices
 from .hull_tables import Hulls
+from .soles import look_at_sole
 
 APART = wp.constant(-1)
 BOX_FACE = wp.constant(-2)
@@ -33,13 +34,14 @@ class HullShape:
 
     number: int  # of the shape
     hull: int
+    sole: int  # place in `Soles`
     lower: wp.vec3f  # corners of the box around it, in its frame [m]
     upper: wp.vec3f
 
 
 @wp.func
-def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -> None:
-    """Directions of the box's faces: how far the hull is above each of them.
+def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -> int:
+    """Directions of the box's faces: how far the hull is above each of them; returns its lowest vertex over the best.
 
     A ball in the hull says how far that can be at most, so most faces need no look at vertices. The one that looks
     best comes first.
@@ -49,6 +51,7 @@ def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -
     most = wp.abs(middle) - p.a - wp.vec3f(ball[3], ball[3], ball[3])
     first = wp.where(most[0] >= most[1] and most[0] >= most[2], 0, wp.where(most[1] >= most[2], 1, 2))
     p.separation = float(-3.0e38)
+    found = int(0)
     k = int(0)
     while k < 6:
         j = (first + k) % 3
@@ -57,12 +60,15 @@ def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -
             axis = up * wp.vec3f(p.turn[j, 0], p.turn[j, 1], p.turn[j, 2])  # in the frame of the hull
             v = low_vertices(h.supports, shape, h.source[hull], h.scale[hull], axis)
             slope = wp.cw_mul(axis, h.scale[hull])
-            separation = up * p.place[j] + wp.dot(slope, v.at[lowest_vertex(v, slope)]) - p.a[j]
+            lowest = lowest_vertex(v, slope)
+            separation = up * p.place[j] + wp.dot(slope, v.at[lowest]) - p.a[j]
             if separation > p.separation:
                 p.separation = separation
+                found = lowest
                 p.normal = wp.vec3f()
                 p.normal[j] = up
         k += 1
+    return found
 
 
 @wp.func
@@ -143,37 +149,26 @@ def face_corners(p: wp.ref[BoxPair], h: wp.ref[Hulls], face: int, corners: Vecto
 
 @wp.func
 def sole_corners(
-    p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], reach: float, corners: Vectors
-) -> wp.vec4f:
-    """The hull's lowest vertices over a face of the box, projected, in their order around.
+    p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], points: Vectors, corners: Vectors
+) -> int:
+    """The hull's lowest vertices over a face of the box, projected, in their order around; returns their number.
 
-    Args:
-        p: The pair; its normal is that of the face.
-        h: Tables.
-        shape: Whose hull.
-        reach: Vertices above this distance are no contacts [m].
-        corners: Receives the vertices.
-
-    Returns:
-        The number of them, and the lowest vertex of all, projected.
+    ``points`` are the vertices of the hull, the normal of ``p`` is that of the face.
     """
     n = wp.transpose(p.turn) * p.normal  # in the frame of the hull
     scale = h.scale[shape.hull]
-    vertices = low_vertices(h.supports, shape.number, h.source[shape.hull], scale, n)
-    base = wp.dot(p.normal, p.place) - wp.dot(wp.abs(p.normal), p.a)
-    listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
-    sole = find_sole(vertices, n, scale, base, reach, 0.5 * BAND * wp.length(shape.upper - shape.lower), listed)
-    around = choose_around(vertices, sole, listed, n, 0.5 * (shape.lower + shape.upper))
-    lowest = project(p, p.turn * wp.cw_mul(scale, vertices.at[sole.lowest]) + p.place)
+    mesh = h.source[shape.hull]
+    look_at_sole(h.soles, shape.sole, h.supports, shape.number, mesh, scale, n, shape.lower, shape.upper)
+    around = h.soles.around[shape.sole]
     count = int(0)
     k = int(0)
     while k < 8:
         i = around[k]
         if i >= 0:
-            corners[count] = project(p, p.turn * wp.cw_mul(scale, vertices.at[i]) + p.place)
+            corners[count] = project(p, p.turn * wp.cw_mul(scale, points[i]) + p.place)
             count += 1
         k += 1
-    return wp.vec4f(float(count), lowest[0], lowest[1], lowest[2])
+    return count
 
 
 @wp.func
@@ -242,12 +237,12 @@ def hull_corners(
 
     Both arrays must have room for `ROOM` corners.
     """
-    try_box_faces(p, h, shape.hull, shape.number)
+    vertex = try_box_faces(p, h, shape.hull, shape.number)
     if p.separation > reach:
         return 0
-    sole = sole_corners(p, h, shape, reach, corners)
-    count = int(sole[0])
-    lowest = wp.vec3f(sole[1], sole[2], sole[3])
+    points = vertices_of(h.source[shape.hull]).at
+    lowest = project(p, p.turn * wp.cw_mul(h.scale[shape.hull], points[vertex]) + p.place)
+    count = sole_corners(p, h, shape, points, corners)
     if count > 0:
         count = clip_to_face(p, corners, count, scratch)
     count = add_lowest(p, lowest, corners, count)

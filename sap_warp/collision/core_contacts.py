@@ -15,11 +15,11 @@ import warp as wp
 from ..kernels.types import Vectors
 from .box_box import NEAREST, clip_edge, largest_axis, merge_corners, spread_corners
 from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE
-from .hull_ground import BAND, FLAT, LISTED, choose_around, find_sole
-from .hull_supports import low_vertices
+from .hull_ground import FLAT, vertices_of
 from .hull_tables import FACE_CORNERS, Hulls, Planes, flat_planes
 from .nearest_points import CorePair
 from .shape_boxes import Shapes
+from .soles import look_at_sole
 from .weights import single
 
 OUTLINE = wp.constant(2 * int(FACE_CORNERS) + 4)
@@ -75,7 +75,7 @@ def best_face(h: wp.ref[Hulls], hull: int, along: wp.vec3f) -> int:
 
 @wp.func
 def outline_sole(
-    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, corners: Vectors
+    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, place: int, along: wp.vec3f, corners: Vectors
 ) -> Outline:
     """Of a hull, the lowest vertices along a direction, if they are those of several faces nearly in one plane.
 
@@ -85,19 +85,17 @@ def outline_sole(
     lower = s.local_lower[shape]
     upper = s.local_upper[shape]
     scale = h.scale[hull]
-    vertices = low_vertices(h.supports, shape, h.source[hull], scale, -along)
-    listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
-    band = 0.5 * BAND * wp.length(upper - lower)
-    sole = find_sole(vertices, -along, scale, 0.0, 3.0e38, band, listed)
+    look_at_sole(h.soles, place, h.supports, shape, h.source[hull], scale, -along, lower, upper)
     face = best_face(h, hull, along)
     part.normal = h.normal[face]
-    if sole.count <= h.loop_start[face + 1] - h.loop_start[face] or wp.dot(part.normal, along) < FLAT:
+    if h.soles.count[place] <= h.loop_start[face + 1] - h.loop_start[face] or wp.dot(part.normal, along) < FLAT:
         return part
-    around = choose_around(vertices, sole, listed, -along, 0.5 * (lower + upper))
+    around = h.soles.around[place]
+    points = vertices_of(h.source[hull]).at
     if wp.min(wp.min(around[0], around[2]), wp.min(around[4], around[6])) < 0:
         return part
-    ends = wp.cw_mul(scale, vertices.at[around[4]] - vertices.at[around[0]])
-    sides = wp.cw_mul(scale, vertices.at[around[6]] - vertices.at[around[2]])
+    ends = wp.cw_mul(scale, points[around[4]] - points[around[0]])
+    sides = wp.cw_mul(scale, points[around[6]] - points[around[2]])
     normal = wp.normalize(wp.cross(ends, sides))
     if wp.dot(normal, along) < FLAT:
         return part
@@ -107,7 +105,7 @@ def outline_sole(
     while k < 8:
         i = around[k]
         if i >= 0:
-            corners[part.count] = wp.cw_mul(scale, vertices.at[i])
+            corners[part.count] = wp.cw_mul(scale, points[i])
             part.count += 1
         k += 1
     return part
@@ -141,18 +139,18 @@ def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, cor
 
 @wp.func
 def outline(
-    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, along: wp.vec3f, whole: bool, corners: Vectors
+    s: wp.ref[Shapes], h: wp.ref[Hulls], shape: int, hull: int, sole: int, along: wp.vec3f, corners: Vectors
 ) -> Outline:
     """The part of a core that looks most along a direction: its corners in their order around.
 
-    With ``whole`` it is all of a sole, where there is one.
+    It is all of the sole of a hull, whose place in `Soles` is given; -1: one face is enough.
     """
     part = Outline()
     kind = s.kind[shape]
     size = s.size[shape]
     if kind == CONVEX_MESH:
-        if whole:
-            part = outline_sole(s, h, shape, hull, along, corners)
+        if sole >= 0:
+            part = outline_sole(s, h, shape, hull, sole, along, corners)
             if part.count > 0:
                 return part
         face = best_face(h, hull, along)
@@ -292,13 +290,15 @@ def core_corners(
     h: wp.ref[Hulls],
     pair: wp.ref[CorePair],
     hulls: wp.vec2i,
+    soles: int,
     touch: bool,
     view: wp.ref[Seen],
     corners: Vectors,
 ) -> int:
     """Corners of what two cores share: two coordinates across the normal and the distance; returns their number.
 
-    ``hulls`` are the numbers in the tables, ``corners`` can hold `OUTLINE`. What does not ``touch`` yet keeps the
+    ``hulls`` are the numbers in the tables, ``soles`` is the pair's first place in `Soles`, ``corners`` can hold
+    `OUTLINE`. What does not ``touch`` yet keeps the
     direction of its nearest points.
     """
     scratch = wp.zeros(shape=(OUTLINE,), dtype=wp.vec3f)
@@ -306,10 +306,11 @@ def core_corners(
     if s.kind[pair.shape0] == SPHERE:  # a point, for which hulls need no tables
         return 0
     turn = wp.matrix_from_rows(single(pair.turn[0]), single(pair.turn[1]), single(pair.turn[2]))
-    second = outline(s, h, pair.shape1, hulls[1], -(wp.transpose(turn) * view.normal), touch, face)
+    place = wp.where(touch, soles, -2)
+    second = outline(s, h, pair.shape1, hulls[1], place, -(wp.transpose(turn) * view.normal), face)
     if second.is_sole != 0:  # which of its faces gave the direction depends on how it tilts
         turn_to(view, -(turn * second.normal))
-    first = outline(s, h, pair.shape0, hulls[0], view.normal, touch, corners)
+    first = outline(s, h, pair.shape0, hulls[0], place + 1, view.normal, corners)
     count = int(first.count)
     k = int(0)
     while k < count:

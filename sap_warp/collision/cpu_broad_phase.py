@@ -74,8 +74,8 @@ flat_search = make_flat(Search)
 
 
 @wp.func
-def follow_bodies(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], body_q: Poses) -> None:
-    """Add to the ways of all bodies."""
+def follow_bodies(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], body_q: Poses, same: bool) -> None:
+    """Add to the ways of all bodies; ``same`` says that their shapes are those of the last pass."""
     i = int(0)
     shape_end = b.shape_start[0]
     while i < b.count:
@@ -83,7 +83,7 @@ def follow_bodies(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], bo
         shape_end = b.shape_start[i + 1]
         is_new = bool(False)
         k = int(shape_start)
-        while k < shape_end:
+        while k < shape_end and not same:
             if not is_as_before(t, k, s, b.shape[k]):
                 is_new = True
             k += 1
@@ -189,8 +189,7 @@ def first_due(b: wp.ref[BodyPairs], t: wp.ref[Travel], start: int, end: int, way
 
 @wp.func
 def list_candidates(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], q: wp.ref[Search]) -> None:
-    """List the pairs of shapes whose boxes overlap, but those that are known not to touch."""
-    follow_bodies(b, t, s, q.body_q)
+    """After `follow_bodies`: list the pairs of shapes whose boxes overlap, but those that are known not to touch."""
     i = int(0)
     partner_end = b.partner_start[0]
     while i < b.count:
@@ -240,6 +239,13 @@ def sort_by_body(model: newton.Model, pairs: np.ndarray) -> Any:
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))
     return table
+
+
+def owners_of(bodies: Any, shape_count: int) -> np.ndarray:
+    """The number of the body in `BodyPairs` that each shape of the model belongs to; -1: none."""
+    owner = np.full(shape_count, -1)
+    owner[bodies.shape.numpy()] = np.repeat(np.arange(bodies.count), np.diff(bodies.shape_start.numpy()))
+    return owner
 
 
 def travel_of(bodies: Any) -> Any:

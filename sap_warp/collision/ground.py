@@ -37,6 +37,10 @@ BOX = wp.constant(int(newton.GeoType.BOX))
 CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
 CONVEX_MESH = wp.constant(int(newton.GeoType.CONVEX_MESH))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
+SLACK = wp.constant(4.0e-6)
+"""Rounding of heights, relative to what they are sums of."""
+NO_MEMORY, WRITTEN, USED = wp.constant(0), wp.constant(1), wp.constant(2)
+"""What a pass does with the distances of pairs that are apart."""
 WHOLE, FIRST, FURTHER = wp.constant(0), wp.constant(1), wp.constant(2)
 """Passes over all worlds, and over a range of them: its first one since the totals were noted, and others."""
 
@@ -67,6 +71,9 @@ class GroundPairs:
     shape_collision_aabb_lower: wp.array(dtype=wp.vec3f)  # of meshes, in their own frame [m]
     shape_collision_aabb_upper: wp.array(dtype=wp.vec3f)
     supports: Supports  # of hulls
+    owner: wp.array(dtype=wp.int32)  # by pair: the number in `way` of the shape's body; -1: none
+    way: wp.array(dtype=wp.float64)  # see `Travel`
+    look_at: wp.array(dtype=wp.float64)  # by pair: the way at which it has to be looked at again [m]
 
 
 @wp.struct
@@ -87,6 +94,7 @@ class Meeting:
     height: float  # of the shape's origin above the plane [m]
     margin1: float
     reach: float  # contacts with a distance up to this one are written [m]
+    apart: float  # how much further than that the shape is away at least, if it has no contacts [m]
     found: int  # contacts of the pass so far
     capacity: int  # rows of the buffer
     overrides: int  # whether the buffer has stiffness, damping and friction by contact
@@ -124,6 +132,7 @@ def meet_capsule(rows: wp.ref[ContactRows], m: wp.ref[Meeting], center: wp.vec3f
     radius = m.size[0] + m.margin1
     half = wp.quat_rotate(wp.transform_get_rotation(m.local), wp.vec3f(0.0, 0.0, m.size[1]))
     rise = wp.dot(m.body_normal, half)
+    m.apart = m.height - wp.abs(rise) - m.reach
     if m.height + rise <= m.reach:
         add_row(rows, m, center + half, radius)
     if m.height - rise <= m.reach:
@@ -144,6 +153,9 @@ def corner_of(size: wp.vec3f, i: int) -> wp.vec3f:
 def meet_box(rows: wp.ref[ContactRows], m: wp.ref[Meeting]) -> None:
     """The deepest four corners within reach. A corner beyond the fourth takes the place of the shallowest so far."""
     n = wp.quat_rotate_inv(wp.transform_get_rotation(m.local), m.body_normal)
+    m.apart = m.height - wp.dot(wp.abs(n), m.size) - m.reach
+    if m.apart > SLACK * wp.abs(m.height):
+        return
     depth = wp.vec4f()
     corner = wp.vec4i()
     count = int(0)
@@ -207,7 +219,8 @@ def meet_hull(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeti
     upper = p.shape_collision_aabb_upper[m.shape]
     center = 0.5 * (lower + upper)
     half = 0.5 * (upper - lower)
-    if m.height + wp.dot(n, center) - wp.dot(wp.abs(n), half) <= m.reach:
+    m.apart = m.height + wp.dot(n, center) - wp.dot(wp.abs(n), half) - m.reach
+    if m.apart <= 0.0:
         vertices = low_vertices(p.supports, m.shape, p.shape_source_ptr[m.shape], m.size, n)
         listed = wp.zeros(shape=(LISTED,), dtype=wp.int32)
         band = BAND * wp.length(half)
@@ -244,10 +257,12 @@ def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) 
     if kind == CONVEX_MESH:
         lower = wp.abs(p.shape_collision_aabb_lower[m.shape])
         upper = wp.abs(p.shape_collision_aabb_upper[m.shape])
-        if m.height - wp.length(wp.max(lower, upper)) <= m.reach:  # the ball around the origin that it stands in
+        m.apart = m.height - wp.length(wp.max(lower, upper)) - m.reach  # the ball around the origin that it stands in
+        if m.apart <= 0.0:
             meet_hull(rows, p, m)
     elif kind != SPHERE and kind != CAPSULE:
-        if m.height - (m.size[0] + m.size[1] + m.size[2]) <= m.reach:
+        m.apart = m.height - (m.size[0] + m.size[1] + m.size[2]) - m.reach
+        if m.apart <= 0.0:
             if kind == BOX:
                 meet_box(rows, m)
             elif kind == CYLINDER:
@@ -256,16 +271,45 @@ def meet(rows: wp.ref[ContactRows], p: wp.ref[GroundPairs], m: wp.ref[Meeting]) 
                 meet_ellipsoid(rows, m)
     else:
         m.reach += m.size[0]
+        m.apart = m.height - m.reach
         if kind == SPHERE:
-            if m.height <= m.reach:
+            if m.apart <= 0.0:
                 add_row(rows, m, center, m.size[0] + m.margin1)
-        elif m.height - wp.abs(m.size[1]) <= m.reach:
-            meet_capsule(rows, m, center)
+        else:
+            m.apart -= wp.abs(m.size[1])
+            if m.apart <= 0.0:
+                meet_capsule(rows, m, center)
+
+
+@wp.func
+def is_apart(p: wp.ref[GroundPairs], k: int) -> bool:
+    """Whether the body of pair k has not made its way yet to where it could have contacts."""
+    owner = p.owner[k]
+    if owner < 0:
+        return False
+    return p.way[owner] < p.look_at[k]
+
+
+@wp.func
+def remember(p: wp.ref[GroundPairs], m: wp.ref[Meeting], k: int) -> None:
+    """Write down when pair k, which was just looked at, has to be looked at again."""
+    owner = p.owner[k]
+    if owner >= 0:
+        at = wp.abs(wp.transform_get_translation(m.pose)) + wp.abs(m.origin)
+        at += wp.abs(wp.transform_get_translation(m.local))
+        left = m.apart - SLACK * (at[0] + at[1] + at[2] + wp.abs(m.height))
+        p.look_at[k] = p.way[owner] + wp.float64(wp.where(left > 0.0, left, 0.0))
 
 
 @wp.func
 def meet_all(
-    p: wp.ref[GroundPairs], first_pair: int, last_pair: int, body_q: Poses, capacity: int, rows_in: Rows
+    p: wp.ref[GroundPairs],
+    first_pair: int,
+    last_pair: int,
+    body_q: Poses,
+    capacity: int,
+    rows_in: Rows,
+    memory: int,
 ) -> int:
     """Write the contacts of pairs ``first_pair`` to ``last_pair - 1`` and return how many there are."""
     rows = rows_in[0]
@@ -282,6 +326,9 @@ def meet_all(
         moves = p.with_kinematic
         if moves == 0:
             moves = wp.where((p.body_flags[body] & KINEMATIC) == 0, 1, 0)
+        if memory == USED and moves != 0:
+            if is_apart(p, k):
+                moves = 0
         if moves != 0:
             if p.plane[k] != m.plane:
                 m.plane = p.plane[k]
@@ -298,6 +345,8 @@ def meet_all(
                 m.body_normal = wp.quat_rotate_inv(wp.transform_get_rotation(m.pose), m.normal)
                 m.body_height = wp.dot(m.normal, wp.transform_get_translation(m.pose) - m.origin)
             meet(rows, p, m)
+            if memory != NO_MEMORY:
+                remember(p, m, k)
         k += 1
     return m.found
 
@@ -311,8 +360,13 @@ def find_contacts(
     selection: wp.array[Selection],
     source: Rows,
     target: Rows,
+    memory: int,
 ) -> int:
-    """Write the contacts of some pairs into ``target``, or into ``source`` if it cannot hold them all; count them."""
+    """Write the contacts of some pairs into ``target``, or into ``source`` if it cannot hold them all; count them.
+
+    With ``memory`` other than `NO_MEMORY` pairs that are apart are remembered, and with `USED` they are left out as
+    long as they cannot touch: planes and shapes have to be those of the pass before.
+    """
     p = pairs[0]
     flat_pairs(p)
     rows = target
@@ -320,7 +374,7 @@ def find_contacts(
     found = int(0)
     passes = int(1)
     while passes > 0:
-        found = meet_all(p, first_pair, last_pair, body_q, capacity, rows)
+        found = meet_all(p, first_pair, last_pair, body_q, capacity, rows, memory)
         passes = wp.where(found > capacity and capacity < selection[0].found_max, 1, 0)
         rows = source
         capacity = selection[0].found_max
@@ -350,7 +404,7 @@ def make_ground_kernel(selects: bool) -> Any:
     ) -> None:
         """All contacts of a range of pairs; of too many, those stay that ``selection`` lets stay."""
         capacity = selection[0].capacity
-        found = find_contacts(pairs, first_pair, last_pair, body_q, selection, source, target)
+        found = find_contacts(pairs, first_pair, last_pair, body_q, selection, source, target, NO_MEMORY)
         kept = int(found)
         if wp.static(not selects):
             close_rows(target[0], found, 0)
@@ -407,7 +461,14 @@ class GroundTable:
         self.model, self.with_kinematic = model, with_kinematic
         self.planes, self.shapes = pairs[is_plane][moving], pairs[~is_plane][moving]
         self._supports = make_supports(model, self.shapes)
+        self._ways: dict[str, wp.array] = {}
         self.sort(np.arange(len(self.shapes)))
+
+    def know_ways(self, owner: np.ndarray, way: wp.array) -> None:
+        """Set ``owner`` and ``way`` of the `GroundPairs`; ``owner`` is by shape, -1: none. Pairs keep their order."""
+        owners = wp.array(owner[self.shapes], dtype=wp.int32, device=self.model.device)
+        look_at = wp.zeros(len(self.shapes), dtype=wp.float64, device=self.model.device)
+        self._ways = {"owner": owners, "way": way, "look_at": look_at}
 
     def sort(self, order: np.ndarray) -> None:
         """Put the pairs into another order."""
@@ -420,7 +481,7 @@ class GroundTable:
         """The `GroundPairs`; arrays of the model may have been replaced since the last pass."""
         fields: Any = GroundPairs
         arrays = {name: getattr(self.model, name) for name in fields.vars if hasattr(self.model, name)}
-        return self._structs.get(self._arrays | arrays, self._make)
+        return self._structs.get(self._arrays | self._ways | arrays, self._make)
 
     def most_contacts(self) -> np.ndarray:
         """Contacts that each pair can have."""

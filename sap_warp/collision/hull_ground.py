@@ -121,6 +121,13 @@ def place_in_band(sole: wp.ref[Sole], vertex: wp.vec3f) -> float:
 
 
 @wp.func
+def view_of(normal: wp.vec3f) -> wp.vec3f:
+    """The nearest of the directions in which soles are looked at."""
+    views = VIEWS * normal
+    return wp.vec3f(wp.rint(views[0]), wp.rint(views[1]), wp.rint(views[2])) / VIEWS
+
+
+@wp.func
 def find_sole(
     vertices: wp.ref[Vertices], normal: wp.vec3f, scale: wp.vec3f, base: float, reach: float, band: float, listed: Ints
 ) -> Sole:
@@ -141,9 +148,7 @@ def find_sole(
     sole.base = base
     sole.height = 3.0e38
     sole.lowest = -1
-    views = VIEWS * normal
-    view = wp.vec3f(wp.rint(views[0]), wp.rint(views[1]), wp.rint(views[2])) / VIEWS
-    sole.view = wp.cw_mul(view, scale)
+    sole.view = wp.cw_mul(view_of(normal), scale)
     sole.bottom = 3.0e38
     sole.fade = 2.0 / band
     k = int(vertices.first)

@@ -13,6 +13,7 @@ import warp as wp
 from ..kernels.structs import make_flat
 from .hull_planes import BEHIND
 from .hull_supports import Supports, make_supports
+from .soles import Soles, make_soles
 
 FACES = wp.constant(640)
 """A hull with more faces is left to Newton: looking through all of them would take longer."""
@@ -47,6 +48,7 @@ class Hulls:
     heights: wp.array(dtype=wp.float32)  # scratch: a point above each face of one hull [m]
     steep: wp.array(dtype=wp.int32)  # scratch: some faces of one hull
     supports: Supports
+    soles: Soles  # by pair
 
 
 @wp.struct
@@ -176,6 +178,7 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))
     table.supports = make_supports(model, pairs.ravel())
+    table.soles = make_soles(len(pairs), model.device)
     return table
 
 

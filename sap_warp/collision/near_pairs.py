@@ -11,8 +11,8 @@ from ..kernels.types import FP32, Poses, Vectors
 from .box_box import CORNERS, BoxPair, largest_axis, merge_corners, on_face, separate, shared_corners, spread_corners
 from .box_hull import HullShape, hull_corners
 from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
-from .cpu_broad_phase import BodyPairs, Candidates, Search, flat_bodies, flat_search, list_candidates
-from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, GroundPairs, find_contacts
+from .cpu_broad_phase import BodyPairs, Candidates, Search, flat_bodies, flat_search, follow_bodies, list_candidates
+from .ground import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, USED, WRITTEN, GroundPairs, find_contacts
 from .hull_tables import ROOM, Hulls, flat_hulls
 from .hulls_apart import proved_distance
 from .least_overlap import find_overlap
@@ -33,6 +33,7 @@ MERGED = wp.constant(0.02)
 class PairRow:
     """The pair at hand, and how far the pass has come."""
 
+    number: int  # in `BodyPairs.pair`
     shape0: int
     shape1: int
     margin0: float
@@ -170,6 +171,7 @@ def meet_hull(
     """All contacts of a box and a hull; False if they need another way."""
     shape = HullShape()
     shape.number = m.shape1
+    shape.sole = 2 * m.number
     shape.hull = find_hull(h, s, m.shape1)
     if shape.hull < 0:
         return False
@@ -227,7 +229,7 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
     corners = wp.zeros(shape=(OUTLINE,), dtype=wp.vec3f)
     distance = wp.float32(pair.distance)
     near = MERGED * wp.min(smallest_half(s, m.shape0), smallest_half(s, m.shape1))
-    count = core_corners(s, h, pair, hulls, distance <= m.margin0 + m.margin1, view, corners)
+    count = core_corners(s, h, pair, hulls, 2 * m.number, distance <= m.margin0 + m.margin1, view, corners)
     nearest = wp.vec3f(0.0, 0.0, distance)
     count = choose_corners(distance, reach, near, corners, count)
     local0 = s.local[m.shape0]
@@ -269,11 +271,13 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
         if kind1 == BOX:
             if meet_boxes(rows, s, m, pair, reach):
                 return True
-        elif not bounds_meet(s, m, pair, reach):
-            return True
-        elif kind0 == BOX:
-            if meet_hull(rows, s, h, m, pair, reach):
-                return True
+        else:
+            if h.soles.touched[m.number] == 0:
+                if not bounds_meet(s, m, pair, reach):
+                    return True
+            if kind0 == BOX:
+                if meet_hull(rows, s, h, m, pair, reach):
+                    return True
     elif kind0 == CYLINDER:
         if s.size[m.shape0][2] != 0.0:
             return False
@@ -316,13 +320,16 @@ def meet_near(
         pair = c.near[k]
         m.shape0 = pair[0]
         m.shape1 = pair[1]
+        m.number = c.near_number[k]
         m.apart = 0.0
-        if not meet_pair(rows, s, h, m):
+        before = m.found
+        met = meet_pair(rows, s, h, m)
+        h.soles.touched[m.number] = wp.where(m.found > before, 1, 0)
+        if not met:
             c.pair[m.left] = pair
             m.left += 1
         elif m.apart > 0.0 and remembers:
-            i = c.near_number[k]
-            look_at[i] = next_look(look_at[i], m.apart, boxes_size(s, m.shape0, m.shape1))
+            look_at[m.number] = next_look(look_at[m.number], m.apart, boxes_size(s, m.shape0, m.shape1))
         k += 1
     return wp.vec2i(m.found, m.left)
 
@@ -335,6 +342,7 @@ def search_pairs(
     travel: wp.array[Travel],
     shapes: wp.array[Shapes],
     body_q: Poses,
+    same_shapes: int,
     selection: wp.array[Selection],
     source: Rows,
     target: Rows,
@@ -342,7 +350,7 @@ def search_pairs(
 ) -> None:
     """Write the contacts with the ground, list the other pairs and let Newton's counter begin after our rows.
 
-    One thread. Newton writes into ``source``.
+    One thread. Newton writes into ``source``. With ``same_shapes`` the shapes are those of the last pass.
     """
     now = next_generation(candidates[0].pass_number[0])
     candidates[0].pass_number[0] = now
@@ -351,13 +359,15 @@ def search_pairs(
     while last < found_max:
         source[0].tids[last] = -1  # `repair_rows` tells by it what Newton left unwritten
         last += 1
-    found = find_contacts(ground, 0, ground_count, body_q, selection, source, target)
     b = bodies[0]
     t = travel[0]
     s = shapes[0]
     flat_bodies(b)
     flat_travel(t)
     flat_shapes(s)
+    follow_bodies(b, t, s, body_q, same_shapes != 0)
+    memory = wp.where(same_shapes != 0, USED, WRITTEN)
+    found = find_contacts(ground, 0, ground_count, body_q, selection, source, target, memory)
     q = Search()
     q.body_q = body_q
     q.with_kinematic = ground[0].with_kinematic

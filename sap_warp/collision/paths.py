@@ -17,7 +17,7 @@ import warp as wp
 
 from ..kernels.structs import StructArgument, StructCache
 from .capacity import contact_bound
-from .cpu_broad_phase import Candidates, sort_by_body, travel_of
+from .cpu_broad_phase import Candidates, owners_of, sort_by_body, travel_of
 from .ground import WHOLE, GroundTable, ground_bound, is_ground_pair
 from .ground_ranges import GroundRanges
 from .hull_tables import make_hulls
@@ -105,7 +105,7 @@ class GroundPath:
         self._count = len(self._table.shapes)
         self._rows = RowArguments(parts.pipeline.device)
 
-    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None) -> None:
+    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None, same_shapes: bool) -> None:
         """Fill ``buffer``."""
         overflow, rows = self._parts.overflow, self._rows
         written = overflow.written(buffer)
@@ -157,6 +157,7 @@ class ListedPath:
         moving = pairs[~ground & may_meet]
         bodies = sort_by_body(model, moving)
         self._bodies, self._travel = StructArgument(bodies, device), StructArgument(travel_of(bodies), device)
+        self._ground.know_ways(owners_of(bodies, model.shape_count), self._travel.struct.way)
         self._hulls = StructArgument(make_hulls(model, moving), device)
         self._boxed = wp.zeros(model.shape_count, dtype=wp.int32, device=device)
         found: Any = Candidates()
@@ -171,12 +172,12 @@ class ListedPath:
         self._rows, self._structs = RowArguments(device), StructCache(device)
         self._end = PassEnd(parts.pipeline, parts.overflow, parts.record, found.own_rows)
 
-    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None) -> None:
+    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None, same_shapes: bool) -> None:
         """Fill ``buffer``."""
         written = self._overflow.written(buffer)
         if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
-        self._pipeline.collide_with(lambda: self._search(view.body_q, written, buffer), view, written)
+        self._pipeline.collide_with(lambda: self._search(view.body_q, same_shapes, written, buffer), view, written)
         self._end.run(view.body_q, buffer)
 
     @staticmethod
@@ -184,11 +185,11 @@ class ListedPath:
         """Contacts that a pass must be able to write."""
         return contact_bound(model, pairs)
 
-    def _search(self, body_q: wp.array, written: newton.Contacts, buffer: newton.Contacts) -> None:
+    def _search(self, body_q: wp.array, same: bool, written: newton.Contacts, buffer: newton.Contacts) -> None:
         travel = self._travel.array
         pairs = [self._ground.argument(), len(self._ground.shapes), self._bodies.array, travel]
         shapes, rows = self._shapes(), [self._overflow.tables, self._rows.of(written), self._rows.of(buffer)]
-        self._launch(search_pairs, [*pairs, shapes, body_q, *rows])
+        self._launch(search_pairs, [*pairs, shapes, body_q, int(same), *rows])
         if self._meets:
             self._launch(meet_pairs, [shapes, self._hulls.array, travel, *rows])
 
@@ -227,7 +228,7 @@ class NewtonPath:
         self._pipeline, self._overflow = parts.pipeline, parts.overflow
         self._end = PassEnd(parts.pipeline, parts.overflow, parts.record)
 
-    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None) -> None:
+    def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None, same_shapes: bool) -> None:
         """Fill ``buffer``."""
         written = self._overflow.written(buffer)
         if buffer.clear_buffers and written is not buffer:

@@ -75,7 +75,7 @@ class Run:
             self.begin(group)
             for i in range(steps - 1):
                 self.take(group, i == 0)
-        self.finish()
+        self.finish(steps == 1)
 
     def capture(self) -> None:
         """Record the graphs."""
@@ -144,7 +144,7 @@ class Run:
         if found is None:
 
             def find_all(is_first: bool) -> Any:
-                shard.pipeline.collide(shard.state, shard.contacts)
+                shard.pipeline.collide(shard.state, shard.contacts, same_shapes=not is_first)
                 return shard.contacts
 
             return [_Group(shard.solver.ranges, find_all)]
@@ -179,12 +179,12 @@ class Run:
         for _ in range(steps):
             self.take(group, False)
 
-    def finish(self) -> None:
+    def finish(self, is_first: bool = False) -> None:
         """The last step, of all worlds."""
         shard, steps = self._shard, self._steps
         if self._ranges is not None:
             self._ranges.note()
-        shard.pipeline.collide(shard.state, shard.contacts)
+        shard.pipeline.collide(shard.state, shard.contacts, same_shapes=not is_first and self._ranges is None)
         steps.collect(shard.state, shard.contacts)
         for worlds in shard.solver.ranges:
             steps.solve(worlds)

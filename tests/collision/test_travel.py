@@ -6,6 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp.collision import SapCollisionPipeline
+from tests.collision.test_soles import mesh_of
 from tests.support.contact_rows import INDICES, NUMBERS, turns
 
 GAP = 0.01
@@ -19,25 +20,30 @@ def rng():
 
 @pytest.fixture
 def model(rng):
-    """Boxes, hulls, capsules and balls, some bodies with two shapes that are off their origins, and a wall."""
+    """Boxes, hulls, capsules, balls and a barrel, some bodies with two shapes off their origins, a wall and ground."""
     world = newton.ModelBuilder()
     world.rigid_gap = GAP
-    mesh = newton.Mesh.create_box(0.05, 0.03, 0.04, compute_inertia=False)
+    block = newton.Mesh.create_box(0.05, 0.03, 0.04, compute_inertia=False)
+    points = rng.normal(size=(60, 3))
+    pebble = mesh_of(0.05 * points / np.linalg.norm(points, axis=1, keepdims=True) * (1.0, 1.0, 0.5))
     for i in range(BODIES):
         body = world.add_body()
         pose = wp.transform(rng.uniform(-0.05, 0.05, 3).tolist(), turns(rng, 1)[0].tolist())
         if i % 2:
             world.add_shape_box(body, xform=pose, hx=0.05, hy=0.03, hz=0.02)
         else:
-            world.add_shape_convex_hull(body, xform=pose, mesh=mesh)
+            world.add_shape_convex_hull(body, xform=pose, mesh=block if i % 4 else pebble)
         if i % 4 == 0:
             world.add_shape_capsule(body, radius=0.03, half_height=0.05)
         if i % 4 == 1:
             world.add_shape_sphere(body, radius=0.04)
+        if i == 3:
+            world.add_shape_cylinder(body, radius=0.03, half_height=0.04)
     world.add_shape_box(-1, xform=wp.transform((0.4, 0.0, 0.0), wp.quat_identity()), hx=0.02, hy=0.5, hz=0.5)
     builder = newton.ModelBuilder()
     builder.rigid_gap = GAP
     builder.replicate(world, 2)
+    builder.add_ground_plane(height=-0.25)
     return builder.finalize(device="cpu")
 
 
@@ -49,12 +55,13 @@ class Detection:
         self.pipeline = SapCollisionPipeline(model, rigid_contact_max=2000)
         self.contacts = self.pipeline.contacts()
         assert self.pipeline.path.name == "listed"
-        self.travel = self.pipeline._path._travel.struct
+        path = self.pipeline._path
+        self.travel, self.soles, self.ground = path._travel.struct, path._hulls.struct.soles, path._ground._ways
 
-    def rows(self, poses):
+    def rows(self, poses, same_shapes=False):
         """The contacts at ``poses``, all that the buffer says of them."""
         self.state.body_q.assign(poses)
-        self.pipeline.collide(self.state, self.contacts)
+        self.pipeline.collide(self.state, self.contacts, same_shapes=same_shapes)
         buffer = self.contacts.newton_contacts
         count = int(buffer.rigid_contact_count.numpy()[0])
         return {name: getattr(buffer, f"rigid_contact_{name}").numpy()[:count].copy() for name in (*INDICES, *NUMBERS)}
@@ -63,10 +70,18 @@ class Detection:
         """Look at all pairs in the next pass."""
         self.travel.bodies_at.fill_(-1.0)
         self.travel.shapes_at.fill_(-1.0)
+        self.ground["look_at"].fill_(-1.0)
+        self.soles.view.fill_(-1)
+        self.soles.touched.zero_()
 
     def looked_at(self):
         """Pairs of shapes that the last pass looked at closely."""
         return int(self.pipeline._path._candidates.struct.near_count.numpy()[0])
+
+    def high_above_ground(self):
+        """Pairs with the ground that the next pass leaves out if nothing moves."""
+        owner, way, look_at = (self.ground[name].numpy() for name in ("owner", "way", "look_at"))
+        return int((way[owner] < look_at).sum())
 
 
 def random_poses(rng, count, spread=0.3):
@@ -92,11 +107,12 @@ def check_same(ours, others):
         np.testing.assert_array_equal(ours[name], values, err_msg=name)
 
 
-def test_contacts_are_those_of_a_pass_that_looks_at_all_pairs(model, rng):
+@pytest.mark.parametrize("same_shapes", [False, True])
+def test_contacts_are_those_of_a_pass_that_looks_at_all_pairs(model, rng, same_shapes):
     """Along steady motions, fast and slow, after jumps, and after poses that are none: to the last bit."""
     remembering, forgetful = Detection(model), Detection(model)
     poses = random_poses(rng, model.body_count)
-    start, rows, looked_at = poses, [], np.zeros(2)
+    start, rows, looked_at, apart = poses, [], np.zeros(2), 0
     for k in range(240):
         if k % 60 == 59:
             poses = random_poses(rng, model.body_count)
@@ -111,12 +127,14 @@ def test_contacts_are_those_of_a_pass_that_looks_at_all_pairs(model, rng):
             now[3] = np.nan
             poses[3] = poses[6]  # it comes back in another body
         forgetful.forget()
-        ours, others = remembering.rows(now), forgetful.rows(now)
+        ours, others = remembering.rows(now, same_shapes and k > 0), forgetful.rows(now)
         check_same(ours, others)
+        apart += remembering.high_above_ground()
         rows.append(len(ours["shape0"]))
         looked_at += remembering.looked_at(), forgetful.looked_at()
     assert max(rows) > 20
     assert len(set(rows)) > 20, "contacts come and go"
+    assert apart > 1000, "so are shapes high above the ground"
     assert looked_at[0] < 0.8 * looked_at[1], "most pairs near each other are left out while they are apart"
 
 
