@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not (sys.argv[1:] if argv is None else argv):
             print(FIRST_STEP, end="")
             return EXIT_OK
-        arguments = _make_parser().parse_args(argv)
+        arguments = _parse(_make_parser(), argv)
         return arguments.command(arguments)
     except (CommandError, UnknownSceneError) as error:
         print("sap-warp: error: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)
@@ -96,6 +96,16 @@ def _make_parser() -> argparse.ArgumentParser:
         add_examples(command_parser, EXAMPLES.get(name, ()))
     add_examples(parser, [EXAMPLES[name][0] for name in ("run", "view", "check")])
     return parser
+
+
+def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments. Argparse knows no place for the shapes of `explain` behind an option."""
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and getattr(arguments, "shapes", None) == [] and not any(word.startswith("-") for word in rest):
+        arguments.shapes = rest
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return arguments
 
 
 if __name__ == "__main__":

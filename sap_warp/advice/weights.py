@@ -20,6 +20,8 @@ from ..solver.mechanism import Mechanism
 from ..solver.options import expand_options
 from ..solver.topology import tree_joints
 
+LIGHT_LINKS = "light-links"
+"""Which note it is."""
 MAX_BODIES = 500
 """Bodies of a world; larger ones are not looked at."""
 MIN_CREEP = 20.0
@@ -55,7 +57,7 @@ def advise_weights(model: newton.Model, solver_options: Mapping[str, Any]) -> li
         f"move than the joints allow: what they hold will creep; set contact_preset_variant robot, or "
         f"contact_weight_mode diag_delassus"
     )
-    return [Note("light-links", what, ("body", int(found[0])))]
+    return [Note(LIGHT_LINKS, what, ("body", int(found[0])))]
 
 
 def _roles(model: newton.Model, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ from .pairs import (
 )
 from .paths import PATHS, GroundPath, PathChoice, PathParts, choose_path
 from .records import CapacityRecord
+from .seams import SeamFilter, find_seams
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
@@ -159,6 +160,8 @@ class SapCollisionPipeline:
         self._overflow = Overflow(model, capacity, larger)
         self.record = CapacityRecord(pipeline, strict_capacity, self._overflow)
         self._path = path(PathParts(pipeline, pairs, self._overflow, self.record))
+        seams = find_seams(model, pairs)
+        self._seams = SeamFilter(model, seams) if len(seams) else None
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -205,6 +208,8 @@ class SapCollisionPipeline:
             )
         view.refresh()
         self._path.find(view, buffer, dt, same_shapes)
+        if self._seams is not None:
+            self._seams.run(view.body_q, buffer)
 
     def split(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundRanges | None:
         """Detection for a range of the worlds at a time, if it gives the contacts that `collide` gives; else None.

@@ -91,7 +91,7 @@ def make_simulation(arguments: argparse.Namespace) -> Simulation:
     print(f"{scene.name}: {scene.description}" if scene.description else scene.name, flush=True)
     for feature in scene.unsupported_features:
         print(f"unsupported: {feature}", file=sys.stderr)
-    show_notes(scene.notes_with(arguments.dt))
+    show_notes(scene.notes_with(arguments.dt, options))
     if arguments.robot is not None and arguments.seed is None:
         go_home(sim)
     return sim

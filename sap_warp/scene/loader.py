@@ -14,6 +14,7 @@ from typing import Any
 import newton
 import warp as wp
 
+from ..advice.weights import LIGHT_LINKS, advise_weights
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
 from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, room_problem
@@ -21,6 +22,7 @@ from ..model import SapControl, SapModel, SapState
 from ..notes import Note
 from ..scene_files import printable
 from ..solver.initial_poses import place_bodies
+from ..solver.options import override_options
 from ..solver.support import UnsupportedModelError, check_model
 from .assets import import_assets
 from .bodies import add_bodies
@@ -104,9 +106,17 @@ class SapLoadedScene:
     read_visuals: Callable[[], AssetVisuals | None] | None = None
     """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.visuals`."""
 
-    def notes_with(self, dt: float | None) -> list[Note]:
-        """Its notes for a run with the time step ``dt`` [s]: nothing is suggested to one who chose."""
-        return [note for note in self.notes if dt is None or note.id != TIME_STEP_NOTE]
+    def notes_with(self, dt: float | None, solver: Mapping[str, Any] | None = None) -> list[Note]:
+        """Its notes for a run with the time step ``dt`` [s]: nothing is suggested to one who chose.
+
+        ``solver`` are options that win over the scene's, with which links may become too light or no longer be.
+        """
+        notes = [note for note in self.notes if dt is None or note.id != TIME_STEP_NOTE]
+        if not solver:
+            return notes
+        light = [note for note in notes if note.id == LIGHT_LINKS]
+        anew = advise_weights(self.sap_model.newton_model, override_options(self.solver_options, solver))
+        return [note for note in notes if note.id != LIGHT_LINKS] + (light if light and anew else anew)
 
 
 def load_sap_scene_config(path: SceneSource, overrides: Mapping[str, Any] | None = None) -> Scene:

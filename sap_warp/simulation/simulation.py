@@ -156,7 +156,8 @@ class Simulation(SimulationCore):
         sim = cls(
             loaded.sap_model, **own | options | {name: value for name, value in given.items() if value is not None}
         )
-        sim.notes += loaded.notes_with(dt)  # which know their places
+        chosen = {n: value for n, value in options.items() if n in ("contact_weight_mode", name)}
+        sim.notes += loaded.notes_with(dt, chosen)  # which know their places
         show_notes(sim.notes if notes else ())
         if max_rigid_contact is None and loaded.max_rigid_contact:
             sim._health.capacity.name = "simulation.max_rigid_contact"

@@ -482,6 +482,14 @@ def test_the_command_prints_the_explanation_and_writes_it(tmp_path, capsys):
     assert expected.regime == "near-rigid"
 
 
+def test_shapes_may_stand_behind_options(capsys):
+    """Wherever they stand, the answer is the same; what nobody knows is still refused."""
+    code, out, _ = run_command(capsys, "cube", "--preset", "robot", "cube", "DEFAULT_GROUND")
+    assert (code, out) == run_command(capsys, "cube", "cube", "DEFAULT_GROUND", "--preset", "robot")[:2]
+    code, _, err = run_command(capsys, "cube", "--preset", "robot", "cube", "--nonsense")
+    assert code == 2 and "unrecognized arguments" in err
+
+
 def test_the_command_lists_shapes(capsys):
     code, out, _ = run_command(capsys, "pendulum", "--device", "cpu")
     assert code == 0

@@ -1,11 +1,11 @@
-"""Why `test_multi_belt_handoff` of Newton's suite gets stiffer belts and no gap in `test_own_suite`."""
+"""Why `test_multi_belt_handoff` of Newton's suite gets stiffer belts and our detection in `test_own_suite`."""
 
 import newton
 import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp import SolverSAP
+from sap_warp import SapCollisionPipeline, SolverSAP
 
 H = 1.0 / 480.0
 TOP, HALF = 0.5, (0.45, 0.2, 0.2)
@@ -17,7 +17,7 @@ MASS = 1.0 + 8000.0 * HALF[0] * HALF[1] * HALF[2]
 G = 9.81
 
 
-def run(seconds, stiffness=None, gap=None, start=(0.0, -3.0), speed=0.0):
+def run(seconds, stiffness=None, gap=None, start=(0.0, -3.0), speed=0.0, detection=newton.CollisionPipeline):
     """Positions of the box in every step, and normals of its contacts; belts without friction meet at y = 0."""
     b = newton.ModelBuilder()
     slippery = newton.ModelBuilder.ShapeConfig(mu=2e-5, ke=BELT, kd=0.0)
@@ -33,7 +33,7 @@ def run(seconds, stiffness=None, gap=None, start=(0.0, -3.0), speed=0.0):
         model.shape_material_ke.fill_(stiffness)
     if gap is not None:
         model.shape_gap.fill_(gap)
-    solver, pipeline = SolverSAP(model), newton.CollisionPipeline(model)
+    solver, pipeline = SolverSAP(model), detection(model)
     contacts, states = pipeline.contacts(), [model.state(), model.state()]
     newton.eval_fk(model, model.joint_q, model.joint_qd, states[0])
     seen, normals = [], []
@@ -67,3 +67,11 @@ def test_the_side_of_the_next_belt_stops_a_box_within_the_gap(gap, crosses):
     path, normals = run(0.3, 1e7, gap, start=(0.0, -0.4), speed=2.0)
     assert (path[-1, 1] > 0.1) == crosses
     assert any((np.abs(some[:, 1]) > 0.9).any() for some in normals) != crosses
+
+
+@pytest.mark.parametrize("stiffness", [1e5, 1e7])
+@pytest.mark.parametrize("gap", [0.0, None])
+def test_with_our_detection_it_crosses_whatever_the_gap(gap, stiffness):
+    """As if the belts were one: nothing slows it down. At 1e5 N/m it lies 7 mm deep."""
+    path, _ = run(0.3, stiffness, gap, start=(0.0, -0.4), speed=2.0, detection=SapCollisionPipeline)
+    assert path[-1, 1] == pytest.approx(0.2, abs=0.02)

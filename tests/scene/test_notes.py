@@ -413,6 +413,17 @@ def test_light_fingers_are_noted_where_the_weight_takes_them_for_free():
     assert ids(gripper(1.0, 0.1)) == []
 
 
+def test_light_fingers_are_noted_for_the_preset_that_will_run():
+    """One that is given beside the scene counts, for better and for worse; the other notes stay."""
+    loaded = load(gripper(0.015, 0.1))
+    assert loaded.notes_with(None, {"line_search_variant": "exact_root"}) == loaded.notes
+    assert loaded.notes_with(None, {"contact_preset_variant": "robot"}) == []
+    careful = load(gripper(0.015, 0.1, contact_preset_variant="drake"))
+    assert [note.id for note in careful.notes_with(None, {"contact_preset_variant": "approx32"})] == ["light-links"]
+    assert Simulation.from_loaded(careful, contact_weight_mode="body_inertia").notes[0].id == "light-links"
+    assert Simulation.from_loaded(loaded, contact_preset_variant="robot").notes == []
+
+
 def test_shipped_grasp_would_creep_with_body_inertia():
     """Which is why that scene asks for another weight."""
     model = load(shipped_scenes()["franka_pick_cube"]).sap_model.newton_model
