@@ -140,7 +140,7 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
     return [
         ("scene", sim.name),
         ("device", f"{sim.model.device} ({sim.model.device.name})"),
-        ("solver", f"{sim.preset}, {sim.shards[0].solver.options.line_search_variant}"),
+        ("solver", name_solver(sim)),
         ("worlds", str(worlds)),
         ("dofs per world", f"{dofs.min()}" if dofs.min() == dofs.max() else f"{dofs.min()} to {dofs.max()}"),
         ("time step", f"{1e3 * sim.dt:g} ms"),
@@ -161,6 +161,15 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
         ("worlds at the end", ", ".join(names)),
         (f"final height of {label}", f"{height.mean():.4f} m mean, {height.min():.4f} to {height.max():.4f} m"),
     ]
+
+
+def name_solver(sim: Simulation) -> str:
+    """Preset and line search, and a better preset where links are light for what they hold."""
+    from ..advice.weights import advise_weights
+
+    options = sim.shards[0].solver.options
+    light = advise_weights(sim.model, {"contact_weight_mode": options.contact_weight_mode})
+    return f"{sim.preset}, {options.line_search_variant}" + ("; --preset robot holds better here" if light else "")
 
 
 def watched_body(sim: Simulation) -> int:

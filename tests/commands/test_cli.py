@@ -16,7 +16,7 @@ import warp as wp
 from sap_warp import Simulation, SolveStatus, cli
 from sap_warp.commands import presets
 from sap_warp.commands.common import DEFAULT_SCENE
-from sap_warp.commands.run import verdict, watched_body
+from sap_warp.commands.run import verdict, name_solver, watched_body
 from sap_warp.compare import compare_presets
 from sap_warp.scene_files import find_scene_file, scene_description, shipped_scenes
 from sap_warp.scenes import build_scene, randomize_start
@@ -97,6 +97,18 @@ def test_a_run_tells_the_height_of_what_floats():
     handled, swinging = (Simulation.from_scene(name, num_worlds=2) for name in ("multi_joints", "double_pendulum"))
     assert handled.model.body_label[watched_body(handled)] == "ball"  # the sixth of its world
     assert watched_body(swinging) == 1
+
+
+def test_a_run_recommends_a_preset_that_holds():
+    """Where light fingers may hold something; not if it is chosen already, nor where nothing is held."""
+    arm = [
+        Simulation.from_scene("franka_pick_cube", num_worlds=1, contact_preset_variant=p) for p in ("approx32", "robot")
+    ]
+    assert [name_solver(sim) for sim in arm] == [
+        "approx32, monotone_decay; --preset robot holds better here",
+        "robot, loose_root",
+    ]
+    assert name_solver(Simulation.from_scene("cube", num_worlds=1)) == "approx32, monotone_decay"
 
 
 @pytest.mark.parametrize(
