@@ -16,7 +16,7 @@ import warp as wp
 from sap_warp import Simulation, SolveStatus, cli
 from sap_warp.commands import presets
 from sap_warp.commands.common import DEFAULT_SCENE
-from sap_warp.commands.run import verdict, name_solver, watched_body
+from sap_warp.commands.run import name_solver, verdict, watched_body
 from sap_warp.compare import compare_presets
 from sap_warp.scene_files import find_scene_file, scene_description, shipped_scenes
 from sap_warp.scenes import build_scene, randomize_start
