@@ -29,17 +29,23 @@ template <class T> struct Isotropic {
         sums[3] += scaled;
     }
 
-    // k += sum of s X_a^T X_b, X = (-[r]x, 1): blocks (a.b) 1 - b a^T, [a]x, -[b]x and 1
+    // k += sum of s X_a^T X_b, X = (-[r]x, 1): blocks (a.b) 1 - b a^T, [a]x, -[b]x and 1. Entries are put in their
+    // places by permutations; a sign of zero is that of what only fills one.
     inline SAP_INLINE void add_to(V* k) const {
+        const V b = sums[3];
+        const V left = __builtin_shufflevector(sums[0], sums[1], 3, 11, -1, -1, -1, -1, -1, -1);
+        const V right = __builtin_shufflevector(sums[2], b, 3, 11, -1, -1, -1, -1, -1, -1);
+        const V a = __builtin_shufflevector(left, right, 0, 1, 8, 9, 0, 1, 8, 9);
         const T trace = sums[0][0] + sums[1][1] + sums[2][2];
-        const V a = {sums[0][3], sums[1][3], sums[2][3]}, b = sums[3];
-        const T s = sums[3][3];
-        k[0] += V{trace - sums[0][0], -sums[0][1], -sums[0][2], 0, -b[2], b[1], 0, 0};
-        k[1] += V{-sums[1][0], trace - sums[1][1], -sums[1][2], b[2], 0, -b[0], 0, 0};
-        k[2] += V{-sums[2][0], -sums[2][1], trace - sums[2][2], -b[1], b[0], 0, 0, 0};
-        k[3] += V{0, a[2], -a[1], s, 0, 0, 0, 0};
-        k[4] += V{-a[2], 0, a[0], 0, s, 0, 0, 0};
-        k[5] += V{a[1], -a[0], 0, 0, 0, s, 0, 0};
+        k[0] += V{-1, -1, -1, 0, -1, 1, 0, 0} * __builtin_shufflevector(sums[0], b, 0, 1, 2, 4, 10, 9, 5, 6)
+            + V{1, 0, 0, 0, 0, 0, 0, 0} * trace;
+        k[1] += V{-1, -1, -1, 1, 0, -1, 0, 0} * __builtin_shufflevector(sums[1], b, 0, 1, 2, 10, 4, 8, 5, 6)
+            + V{0, 1, 0, 0, 0, 0, 0, 0} * trace;
+        k[2] += V{-1, -1, -1, -1, 1, 0, 0, 0} * __builtin_shufflevector(sums[2], b, 0, 1, 2, 9, 8, 4, 5, 6)
+            + V{0, 0, 1, 0, 0, 0, 0, 0} * trace;
+        k[3] += V{0, 1, -1, 1, 0, 0, 0, 0} * __builtin_shufflevector(a, a, 0, 2, 1, 3, 0, 0, 0, 0);
+        k[4] += V{-1, 0, 1, 0, 1, 0, 0, 0} * __builtin_shufflevector(a, a, 2, 0, 0, 0, 3, 0, 0, 0);
+        k[5] += V{1, -1, 0, 0, 0, 1, 0, 0} * __builtin_shufflevector(a, a, 1, 0, 0, 0, 0, 3, 0, 0);
     }
 };
 
