@@ -62,7 +62,8 @@ def test_lanes_agree_about_the_cost_of_bilateral_rows(gpu):
         assert abs(twins.cpu.velocity).max() < 3.0
 
 
-@pytest.mark.parametrize("preset", ["approx32", pytest.param("approx64", marks=pytest.mark.long_cuda)])
+@pytest.mark.long_cuda  # two warps for a world: a kernel that no short test has
+@pytest.mark.parametrize("preset", ["approx32", "approx64"])
 def test_lanes_that_know_only_their_own_rows_are_noticed(one_lanes_share, preset):
     """The test before this one fails when each lane adds its share of the cost after the sum.
 

@@ -39,6 +39,7 @@ def test_steps_equal_those_of_the_cpu(gpu, scene, preset):
             assert found[name] < tolerance + 4e-7, found
 
 
+@pytest.mark.long_cuda
 @pytest.mark.parametrize("scene", ["sliding_box", "free_fall", "arm", "four_bar"])
 def test_worlds_that_share_a_warp(gpu, scene):
     """Eight lanes for a world, as above with drake: a contact, no term at all, limits, a closed loop."""

@@ -36,7 +36,7 @@ def lower(sim, to=0.12):
     return sim
 
 
-TINY = pytest.mark.parametrize("lanes", [8, 32])
+TINY = pytest.mark.parametrize("lanes", [pytest.param(8, marks=pytest.mark.long_cuda), 32])
 """Lanes of a cube on the GPU: four cubes share a warp, or each has its own."""
 
 
@@ -214,6 +214,7 @@ def test_two_gpus_in_one_process(gpu):
     np.testing.assert_array_equal(sims[0].joint_q.numpy(), sims[1].joint_q.numpy())
 
 
+@pytest.mark.long_cuda
 def test_many_tiny_worlds_share_scratch_and_warps(gpu, monkeypatch):
     """Two blocks of twelve places for thirty cubes: a place takes one after the other, and they move as with a warp."""
     monkeypatch.setattr(scratch, "most_blocks", lambda device, lanes: 1 if device.is_cpu else 2)
