@@ -61,6 +61,21 @@ def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int
     return estimate if np.isin(kinds, MESH_LIKE).any() else min(total, estimate)
 
 
+def most_of_pairs(model: newton.Model, pairs: np.ndarray, body_world: np.ndarray, bounds: np.ndarray) -> int:
+    """Contacts that the ``pairs`` of one range of worlds can have, of the range that can have most.
+
+    Args:
+        model: Whose shapes.
+        pairs: Shape [pair_count, 2].
+        body_world: World of each body.
+        bounds: First world of each range, and the number of worlds.
+    """
+    bodies = model.shape_body.numpy()[pairs]
+    world = np.where(bodies < 0, -1, body_world[bodies]).max(axis=1)
+    place = np.searchsorted(bounds, world, side="right")  # 0: no body, which meets nothing
+    return int(np.bincount(place, _contacts_per_pair(model.shape_type.numpy()[pairs])).max())
+
+
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
     one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
     mesh_like = np.isin(kinds, MESH_LIKE).any(axis=1)

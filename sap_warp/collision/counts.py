@@ -7,6 +7,9 @@ import warp as wp
 LAST, LAST_DROPPED, PEAK, PEAK_DROPPED, PEAK_PAIRS, PEAK_TRIANGLES, REDUCTION_LOSS, PEAK_LOST = range(8)
 """Entries of a record: of the last pass, and the most of all passes."""
 
+WHOLE, FIRST, FURTHER = wp.constant(0), wp.constant(1), wp.constant(2)
+"""Passes over all worlds, and over a range of them: its first one since the totals were noted, and others."""
+
 
 @wp.struct
 class PassCounts:
@@ -77,4 +80,13 @@ def note_totals(counts: Counts) -> None:
 def note_pass(c: wp.ref[PassCounts], count: int, capacity: int, written: int, found_max: int, loss: int) -> None:
     """All that a pass of Newton's pipeline found; the arguments are those of `note_contacts` and `note_stages`."""
     note_contacts(c, count, capacity, written, found_max)
+    note_stages(c, loss)
+
+
+@wp.func
+def note_range(c: wp.ref[PassCounts], kind_of_pass: int, found: int, capacity: int, loss: int) -> None:
+    """The same of a pass over a range of worlds, `FIRST` or `FURTHER`, with a buffer that should hold all it finds."""
+    add_to_totals(c.totals, found, kind_of_pass == FIRST)
+    note_most(c.record, wp.static(PEAK_DROPPED), found - capacity)
+    note_most(c.record, wp.static(PEAK_LOST), found - capacity)
     note_stages(c, loss)

@@ -74,11 +74,16 @@ flat_search = make_flat(Search)
 
 
 @wp.func
-def follow_bodies(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], body_q: Poses, same: bool) -> None:
-    """Add to the ways of all bodies; ``same`` says that their shapes are those of the last pass."""
-    i = int(0)
-    shape_end = b.shape_start[0]
-    while i < b.count:
+def follow_bodies(
+    b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], span: wp.vec2i, body_q: Poses, same: bool
+) -> None:
+    """Add to the ways of bodies, from the first to before the second of ``span``.
+
+    ``same`` says that their shapes are those of the last pass.
+    """
+    i = int(span[0])
+    shape_end = b.shape_start[i]
+    while i < span[1]:
         shape_start = int(shape_end)
         shape_end = b.shape_start[i + 1]
         is_new = bool(False)
@@ -188,11 +193,13 @@ def first_due(b: wp.ref[BodyPairs], t: wp.ref[Travel], start: int, end: int, way
 
 
 @wp.func
-def list_candidates(b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], q: wp.ref[Search]) -> None:
+def list_candidates(
+    b: wp.ref[BodyPairs], t: wp.ref[Travel], s: wp.ref[Shapes], span: wp.vec2i, q: wp.ref[Search]
+) -> None:
     """After `follow_bodies`: list the pairs of shapes whose boxes overlap, but those that are known not to touch."""
-    i = int(0)
-    partner_end = b.partner_start[0]
-    while i < b.count:
+    i = int(span[0])
+    partner_end = b.partner_start[i]
+    while i < span[1]:
         way = t.way[i]
         k = int(partner_end)
         partner_end = b.partner_start[i + 1]

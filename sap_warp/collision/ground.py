@@ -25,7 +25,7 @@ from ..kernels.launch import solver_kernel
 from ..kernels.structs import StructCache, make_flat
 from ..kernels.types import Ints, Poses
 from .capacity import CONTACTS_PER_PAIR
-from .counts import Counts, add_to_totals, note_contacts
+from .counts import FIRST, WHOLE, Counts, add_to_totals, note_contacts
 from .hull_ground import BAND, LISTED, LOWER, choose_four, find_sole
 from .hull_supports import Supports, low_vertices, make_supports
 from .overflow import Selection, join_rows
@@ -41,8 +41,6 @@ SLACK = wp.constant(4.0e-6)
 """Rounding of heights, relative to what they are sums of."""
 NO_MEMORY, WRITTEN, USED = wp.constant(0), wp.constant(1), wp.constant(2)
 """What a pass does with the distances of pairs that are apart."""
-WHOLE, FIRST, FURTHER = wp.constant(0), wp.constant(1), wp.constant(2)
-"""Passes over all worlds, and over a range of them: its first one since the totals were noted, and others."""
 
 _T = newton.GeoType
 _MOST = {_T.SPHERE: 1, _T.CAPSULE: 2, _T.BOX: 4, _T.CYLINDER: 4, _T.ELLIPSOID: 1, _T.CONVEX_MESH: 5}
@@ -476,6 +474,13 @@ class GroundTable:
         arrays = [wp.array(a, dtype=wp.int32, device=self.model.device) for a in (self.planes, self.shapes)]
         self._arrays = dict(zip(("plane", "shape"), arrays, strict=True))
         self._structs = StructCache(self.model.device)
+
+    def sort_by_world(self, body_world: np.ndarray) -> np.ndarray:
+        """Let the pairs of a world follow those of the worlds before; returns the world of each. That of bodies grows."""
+        world = body_world[self.model.shape_body.numpy()[self.shapes]]
+        order = np.argsort(world, kind="stable")
+        self.sort(order)
+        return np.asarray(world[order])
 
     def argument(self) -> wp.array:
         """The `GroundPairs`; arrays of the model may have been replaced since the last pass."""

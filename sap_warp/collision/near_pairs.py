@@ -337,8 +337,9 @@ def meet_near(
 @wp.kernel(module="unique", enable_backward=False)  # products and sums apart: poses are Newton's to the last bit
 def search_pairs(
     ground: wp.array[GroundPairs],
-    ground_count: int,
+    ground_span: wp.vec2i,
     bodies: wp.array[BodyPairs],
+    body_span: wp.vec2i,
     travel: wp.array[Travel],
     shapes: wp.array[Shapes],
     body_q: Poses,
@@ -350,7 +351,8 @@ def search_pairs(
 ) -> None:
     """Write the contacts with the ground, list the other pairs and let Newton's counter begin after our rows.
 
-    One thread. Newton writes into ``source``. With ``same_shapes`` the shapes are those of the last pass.
+    One thread. Newton writes into ``source``. With ``same_shapes`` the shapes are those of the last pass. Spans are the
+    first of the pairs with the ground, or of the bodies, and the one behind the last.
     """
     now = next_generation(candidates[0].pass_number[0])
     candidates[0].pass_number[0] = now
@@ -365,9 +367,9 @@ def search_pairs(
     flat_bodies(b)
     flat_travel(t)
     flat_shapes(s)
-    follow_bodies(b, t, s, body_q, same_shapes != 0)
+    follow_bodies(b, t, s, body_span, body_q, same_shapes != 0)
     memory = wp.where(same_shapes != 0, USED, WRITTEN)
-    found = find_contacts(ground, 0, ground_count, body_q, selection, source, target, memory)
+    found = find_contacts(ground, ground_span[0], ground_span[1], body_q, selection, source, target, memory)
     q = Search()
     q.body_q = body_q
     q.with_kinematic = ground[0].with_kinematic
@@ -376,7 +378,7 @@ def search_pairs(
     q.near_number = candidates[0].near_number
     q.most = candidates[0].near.shape[0]
     flat_search(q)
-    list_candidates(b, t, s, q)
+    list_candidates(b, t, s, body_span, q)
     candidates[0].near_count[0] = q.count
     candidates[0].own_rows[0] = found
     source[0].counters[0] = found

@@ -12,11 +12,12 @@ import warp as wp
 
 from ..kernels.structs import StructCache
 from ..kernels.types import Ints, Poses
-from .counts import Counts, note_pass
+from .counts import WHOLE, Counts, note_pass, note_range
 from .inner_edges import HFIELD, MESH, make_fields
 from .newton_compat import AdaptedPipeline
 from .normals import ShapePoses, make_repair_kernel, make_repair_rows
 from .overflow import Overflow, Selection, join_rows
+from .ranges import Ranges
 from .records import CapacityRecord
 from .rows import RowArguments, Rows, close_rows
 
@@ -29,7 +30,7 @@ def make_end_kernel(selects: bool, own_search: bool, has_triangles: bool) -> Any
     """The kernel for one thread.
 
     Args:
-        selects: Whether Newton wrote into a larger buffer, ``source``; else that is the caller's.
+        selects: Whether Newton may have written into a larger buffer, ``source``; else that is the caller's.
         own_search: Whether Newton's pipeline left the counting of passes to us.
         has_triangles: Whether there are height fields or meshes.
     """
@@ -40,6 +41,7 @@ def make_end_kernel(selects: bool, own_search: bool, has_triangles: bool) -> Any
         shapes: wp.array[ShapePoses],
         body_q: Poses,
         own_rows: Ints,
+        kind_of_pass: int,
         selection: wp.array[Selection],
         source: Rows,
         target: Rows,
@@ -53,10 +55,17 @@ def make_end_kernel(selects: bool, own_search: bool, has_triangles: bool) -> Any
         repair_rows(shapes, body_q, found_max, own, 1, source)
         found = source[0].counters[0]
         if wp.static(selects):
-            join_rows(selection[0], own, body_q, source, target, dropped_out)
+            if found_max > capacity:
+                join_rows(selection[0], own, body_q, source, target, dropped_out)
+            else:
+                close_rows(target[0], found, target[0].counters[2])
         elif wp.static(own_search):
             close_rows(target[0], found, target[0].counters[2])
-        note_pass(counts[0], target[0].counters[0], capacity, found, found_max, target[0].counters[2])
+        loss = target[0].counters[2]
+        if kind_of_pass == WHOLE:
+            note_pass(counts[0], target[0].counters[0], capacity, found, found_max, loss)
+        else:
+            note_range(counts[0], kind_of_pass, found, capacity, loss)
 
     return end_pass
 
@@ -85,24 +94,38 @@ class PassEnd:
 
     def run(self, body_q: wp.array, buffer: newton.Contacts) -> None:
         """Bring the contacts of the last pass into ``buffer``."""
-        overflow, rows = self._overflow, self._rows
-        written, dropped = overflow.written(buffer), overflow.dropped_of(buffer)
-        model = self._model
-        places = {"body": model.shape_body, "kind": model.shape_type, "pose": self._pose}
-        places |= {"scale": model.shape_scale, "source": model.shape_source_ptr}
-        shapes = self._structs.get(places, self._make_shapes)
         if self._device.is_cpu:
-            kernel = make_end_kernel(written is not buffer, self._own_search, self._has_triangles)
-            inputs = [shapes, body_q, self._own_rows, overflow.tables, rows.of(written)]
-            self._launch(kernel, 1, inputs, [rows.of(buffer), dropped, self._record.counts])
+            self._run_thread(body_q, buffer, WHOLE, self._overflow, self._record.counts)
             return
+        overflow, rows = self._overflow, self._rows
+        written, counts = overflow.written(buffer), self._record.counts
         found_max = written.rigid_contact_max
         threads = min(found_max, CUDA_THREADS)
         selects = written is not buffer
-        inputs = [shapes, body_q, found_max, threads, int(not selects)]
-        self._launch(make_repair_kernel(self._has_triangles), threads, inputs, [rows.of(written), self._record.counts])
+        overflow.dropped_of(buffer)
+        inputs = [self._shapes(), body_q, found_max, threads, int(not selects)]
+        self._launch(make_repair_kernel(self._has_triangles), threads, inputs, [rows.of(written), counts])
         if selects:
-            overflow.select(body_q, buffer, self._record.counts)
+            overflow.select(body_q, buffer, counts)
+
+    def run_range(self, body_q: wp.array, ranges: Ranges, kind_of_pass: int) -> None:
+        """The same for a pass over a range of worlds. CPU only."""
+        self._run_thread(body_q, ranges.buffer, kind_of_pass, ranges.overflow, ranges.counts.array)
+
+    def _run_thread(
+        self, body_q: wp.array, buffer: newton.Contacts, kind_of_pass: int, overflow: Overflow, counts: wp.array
+    ) -> None:
+        selects = self._overflow.larger is not None
+        kernel = make_end_kernel(selects, self._own_search, self._has_triangles)
+        inputs = [self._shapes(), body_q, self._own_rows, kind_of_pass, overflow.tables]
+        rows = self._rows.of(overflow.written(buffer)), self._rows.of(buffer)
+        self._launch(kernel, 1, [*inputs, rows[0]], [rows[1], overflow.dropped_of(buffer), counts])
+
+    def _shapes(self) -> wp.array:
+        model = self._model
+        places = {"body": model.shape_body, "kind": model.shape_type, "pose": self._pose}
+        places |= {"scale": model.shape_scale, "source": model.shape_source_ptr}
+        return self._structs.get(places, self._make_shapes)
 
     def _make_shapes(self) -> Any:
         shapes: Any = ShapePoses()

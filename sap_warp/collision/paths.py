@@ -8,6 +8,7 @@ able to write. Nothing is allocated after the constructor.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,16 +17,17 @@ import numpy as np
 import warp as wp
 
 from ..kernels.structs import StructArgument, StructCache
-from .capacity import contact_bound
+from .capacity import MESH_LIKE, contact_bound, most_of_pairs
+from .counts import FURTHER, WHOLE
 from .cpu_broad_phase import Candidates, owners_of, sort_by_body, travel_of
-from .ground import WHOLE, GroundTable, ground_bound, is_ground_pair
-from .ground_ranges import GroundRanges
+from .ground import GroundTable, ground_bound, is_ground_pair
 from .hull_tables import make_hulls
 from .near_pairs import has_own_pairs, meet_pairs, search_pairs
 from .newton_compat import AdaptedPipeline, has_surface_velocity
-from .overflow import Overflow
+from .overflow import Overflow, larger_capacity
 from .pairs import name_pair
 from .pass_end import PassEnd
+from .ranges import GroundRanges, ListedRanges, PassSpan
 from .records import CapacityRecord
 from .rows import RowArguments
 from .shape_boxes import KNOWN_KINDS, Shapes
@@ -126,8 +128,6 @@ class GroundPath:
     def split(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundRanges | None:
         """See `SapCollisionPipeline.split`."""
         parts = self._parts
-        if self._table.most_contacts().sum() > parts.overflow.capacity:
-            return None
         selects = parts.overflow.larger is not None
         return GroundRanges(parts.pipeline, self._make_table(), selects, parts.record, bounds, body_world)
 
@@ -149,9 +149,10 @@ class ListedPath:
         self._pipeline, self._overflow, pairs = parts.pipeline, parts.overflow, parts.pairs
         assert pairs is not None
         model, device = parts.pipeline.model, parts.pipeline.device
-        self._model, self._arrays = model, parts.pipeline.arrays
+        self._model, self._arrays, self._record, self._pairs = model, parts.pipeline.arrays, parts.record, pairs
         ground = is_ground_pair(model, pairs)
         self._ground = GroundTable(model, pairs[ground], parts.pipeline.include_static_kinematic_pairs)
+        self._ground.sort_by_world(model.body_world.numpy())
         owners = model.shape_body.numpy()[pairs]
         may_meet = (owners >= 0).any(axis=1) & (owners[:, 0] != owners[:, 1])
         moving = pairs[~ground & may_meet]
@@ -171,27 +172,58 @@ class ListedPath:
         self._candidates = StructArgument(found, device)
         self._rows, self._structs = RowArguments(device), StructCache(device)
         self._end = PassEnd(parts.pipeline, parts.overflow, parts.record, found.own_rows)
+        self._all = PassSpan((0, len(self._ground.shapes)), (0, bodies.count))
 
     def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None, same_shapes: bool) -> None:
         """Fill ``buffer``."""
         written = self._overflow.written(buffer)
         if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
-        self._pipeline.collide_with(lambda: self._search(view.body_q, same_shapes, written, buffer), view, written)
+        self._search(view, self._all, same_shapes, self._overflow, buffer)
         self._end.run(view.body_q, buffer)
+
+    def split(self, bounds: np.ndarray, body_world: np.ndarray) -> ListedRanges | None:
+        """See `SapCollisionPipeline.split`."""
+        if np.isin(self._model.shape_type.numpy()[self._pairs], MESH_LIKE).any():
+            return None  # Newton shares room among all pairs of triangles
+        body = self._bodies.struct.body.numpy()
+        first_body = np.searchsorted(np.where(body < 0, -1, body_world[body]), bounds)
+        first_body[0] = 0  # whether a fixture was changed is seen by the first range
+        first_pair = np.searchsorted(body_world[self._model.shape_body.numpy()[self._ground.shapes]], bounds)
+        steps = [list(itertools.pairwise(first.tolist())) for first in (first_pair, first_body)]
+        most = most_of_pairs(self._model, self._pairs, body_world, bounds)
+        capacity = min(most, larger_capacity(self._overflow.capacity, most))
+        bodies = np.searchsorted(body_world, bounds)
+        spans = [PassSpan(*span) for span in zip(*steps, strict=True)]
+        ranges = ListedRanges(self._pipeline, self._record, bodies, capacity, spans)
+
+        def find(view: SapCollisionState, span: PassSpan, kind_of_pass: int) -> None:
+            self._search(view, span, kind_of_pass == FURTHER, ranges.overflow, ranges.buffer)
+            self._end.run_range(view.body_q, ranges, kind_of_pass)
+
+        ranges.find_span = find
+        return ranges
 
     @staticmethod
     def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
         """Contacts that a pass must be able to write."""
         return contact_bound(model, pairs)
 
-    def _search(self, body_q: wp.array, same: bool, written: newton.Contacts, buffer: newton.Contacts) -> None:
-        travel = self._travel.array
-        pairs = [self._ground.argument(), len(self._ground.shapes), self._bodies.array, travel]
-        shapes, rows = self._shapes(), [self._overflow.tables, self._rows.of(written), self._rows.of(buffer)]
-        self._launch(search_pairs, [*pairs, shapes, body_q, int(same), *rows])
-        if self._meets:
-            self._launch(meet_pairs, [shapes, self._hulls.array, travel, *rows])
+    def _search(
+        self, view: SapCollisionState, span: PassSpan, same: bool, overflow: Overflow, buffer: newton.Contacts
+    ) -> None:
+        """Write what is found of ``span`` where ``overflow`` says; Newton's narrow phase looks at the rest."""
+        written = overflow.written(buffer)
+
+        def search() -> None:
+            travel, shapes = self._travel.array, self._shapes()
+            pairs = [self._ground.argument(), wp.vec2i(*span.ground), self._bodies.array, wp.vec2i(*span.bodies), travel]
+            rows = [overflow.tables, self._rows.of(written), self._rows.of(buffer)]
+            self._launch(search_pairs, [*pairs, shapes, view.body_q, int(same), *rows])
+            if self._meets:
+                self._launch(meet_pairs, [shapes, self._hulls.array, travel, *rows])
+
+        self._pipeline.collide_with(search, view, written)
 
     def _launch(self, kernel: Any, inputs: list[Any]) -> None:
         outputs, device = [self._candidates.array], self._pipeline.device

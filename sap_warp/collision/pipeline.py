@@ -17,7 +17,6 @@ from ..kernels.room import BELT_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE,
 from ..model import SapModel, check_array, check_bool, check_time_step
 from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
 from .counts import LAST, LAST_DROPPED, PEAK
-from .ground_ranges import GroundRanges
 from .model import SapCollisionModel, newton_model_of
 from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, has_surface_velocity, publish_capacity
 from .overflow import Overflow, larger_capacity
@@ -28,7 +27,8 @@ from .pairs import (
     refuse_hydroelastic_pairs,
     warn_if_unreliable,
 )
-from .paths import PATHS, GroundPath, PathChoice, PathParts, choose_path
+from .paths import PATHS, NewtonPath, PathChoice, PathParts, choose_path
+from .ranges import Ranges
 from .records import CapacityRecord
 from .seams import SeamFilter, find_seams
 from .state import CollisionStateLike, sap_collision_state_from_state
@@ -211,16 +211,20 @@ class SapCollisionPipeline:
         if self._seams is not None:
             self._seams.run(view.body_q, buffer)
 
-    def split(self, bounds: np.ndarray, body_world: np.ndarray) -> GroundRanges | None:
+    def split(self, bounds: np.ndarray, body_world: np.ndarray) -> Ranges | None:
         """Detection for a range of the worlds at a time, if it gives the contacts that `collide` gives; else None.
 
-        It does if all contacts are with the ground and a buffer of this pipeline can never be full.
+        It does on the CPU, where pairs are listed and neither meshes nor height fields. Where a buffer of this pipeline
+        is too small for all worlds, `collide` drops contacts that ranges of them keep.
 
         Args:
             bounds: First world of each range, and the number of worlds.
             body_world: World of each body, growing.
         """
-        return self._path.split(bounds, body_world) if isinstance(self._path, GroundPath) else None
+        ranges = None if isinstance(self._path, NewtonPath) else self._path.split(bounds, body_world)
+        if ranges is not None:
+            ranges.seams = self._seams
+        return ranges
 
     @property
     def broad_phase_mode(self) -> str:

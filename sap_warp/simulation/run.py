@@ -3,7 +3,8 @@
 Every part of this sequence is a captured graph. Where detection can look at a few worlds alone, a range of worlds takes
 all steps but the last before the next range begins, and stays in the cache of the core from step to step: nobody looks
 at the worlds in between, and they do not meet. The last step takes all worlds together, so that whoever looks at state
-and contacts then finds them complete. The results are those of single steps, to the last bit.
+and contacts then finds them complete. The results are those of single steps, to the last bit, unless the contact buffer
+is too small for all worlds together: single steps drop contacts then, and a range keeps them until the last step.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ BUNDLES = (16, 4)
 BUNDLE_WORLDS = 16
 """... if there are at most so many worlds, and on CUDA always. Starting a graph takes about a microsecond, as long as a
 step of a small world, and on CUDA the host is to be free meanwhile."""
+GROUPS = 256
+"""Ranges of worlds share a detection, so that there are at most so many: recording the graphs of one takes 6 ms."""
 PASS_STEPS, PASS_WORLD_STEPS = 64, 1 << 16
 """A pass, between two moments at which all worlds are at the same step, is the larger of so many steps and steps times
 worlds, and not longer than detection allows: what an interruption can cost."""
@@ -54,7 +57,8 @@ class Run:
         """Nothing is launched or captured yet; ``together`` lets all worlds take each step together."""
         self._shard = shard
         self._steps = shard.solver.steps(shard.control, dt)
-        self._ranges = None if together else split_detection(shard)
+        self._shares = share_ranges(shard.solver.ranges)
+        self._ranges = None if together else split_detection(shard, self._shares)
         self.groups = self._make_groups()
         self._graphs: list[_Graphs] = []
         self._last: Any = None
@@ -156,7 +160,7 @@ class Run:
 
             return find
 
-        return [_Group((worlds,), finder(i)) for i, worlds in enumerate(shard.solver.ranges)]
+        return [_Group(worlds, finder(i)) for i, worlds in enumerate(self._shares)]
 
     def begin(self, group: _Group) -> None:
         """Read the state, and before all others the model's arrays by shape."""
@@ -184,7 +188,7 @@ class Run:
         shard, steps = self._shard, self._steps
         if self._ranges is not None:
             self._ranges.note()
-        shard.pipeline.collide(shard.state, shard.contacts, same_shapes=not is_first and self._ranges is None)
+        shard.pipeline.collide(shard.state, shard.contacts, same_shapes=not is_first)
         steps.collect(shard.state, shard.contacts)
         for worlds in shard.solver.ranges:
             steps.solve(worlds)
@@ -196,16 +200,19 @@ class Run:
         return capture_calls(self._shard.model.device, launch)
 
 
-def split_detection(shard: Shard) -> Any:
-    """Detection by ranges of worlds, if it gives what detection of all worlds gives; else None."""
-    solver, model = shard.solver, shard.model.newton_model
-    if not model.device.is_cpu:
+def share_ranges(ranges: Sequence[WorldRange]) -> list[Sequence[WorldRange]]:
+    """Up to `GROUPS` runs of ranges that follow one another."""
+    size = -(-len(ranges) // GROUPS)
+    return [ranges[i : i + size] for i in range(0, len(ranges), size)]
+
+
+def split_detection(shard: Shard, shares: Sequence[Sequence[WorldRange]]) -> Any:
+    """Detection by ``shares`` of the worlds, if it gives what detection of all worlds gives; else None."""
+    model = shard.model.newton_model
+    if not model.device.is_cpu or len(shares) == 1:
         return None
     body_world = model.body_world.numpy()
-    if len(solver.ranges) > 1 and (body_world < 0).any():  # a body of no world is placed with the first one
+    if (body_world < 0).any() or (np.diff(body_world) < 0).any():  # a body of no world is placed with the first one
         return None
-    world = np.maximum(body_world, 0)
-    if (np.diff(world) < 0).any():
-        return None
-    bounds = np.array([worlds.first for worlds in solver.ranges] + [solver.sizes.world_count])
-    return shard.pipeline.split(bounds, world)
+    bounds = np.array([share[0].first for share in shares] + [shard.solver.sizes.world_count])
+    return shard.pipeline.split(bounds, body_world)

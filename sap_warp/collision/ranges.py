@@ -1,0 +1,141 @@
+"""Contacts of a few worlds at a time.
+
+While a few worlds take many steps, only their contacts are of interest. They go into a small buffer, the same for all
+ranges of worlds, which stays in the cache. It has room for all contacts of a range: a pass over all worlds drops some
+of them if the caller's buffer is too small for all worlds together, and ranges do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import newton
+import numpy as np
+import warp as wp
+
+from ..model import SapState
+from .counts import FIRST, FURTHER, note_totals
+from .ground import GroundTable
+from .newton_compat import AdaptedPipeline
+from .overflow import Overflow
+from .records import CapacityRecord
+from .rows import RowArguments
+from .seams import SeamFilter
+from .state import SapCollisionState, sap_collision_state_from_state
+
+Span = tuple[int, int]
+"""The first one, and the one behind the last."""
+
+
+class Ranges:
+    """Finds the contacts of ranges of worlds; the rows of a range are those of a pass over all worlds, in order."""
+
+    buffer: newton.Contacts
+    """The contacts of the range that was last looked at."""
+
+    passes = 1024
+    """The most passes that a range may make before the next one: so many totals over all ranges are kept."""
+
+    seams: SeamFilter | None = None
+    """Takes contacts out, as after a pass over all worlds."""
+
+    def __init__(self, pipeline: AdaptedPipeline, record: CapacityRecord, bodies: np.ndarray, capacity: int):
+        """Allocate the buffer.
+
+        Args:
+            pipeline: Newton's.
+            record: Receives the counts.
+            bodies: The model's first body of each range, and the number of bodies.
+            capacity: Contacts that a range can have.
+        """
+        self._device, self._body = pipeline.device, bodies
+        self.buffer = pipeline.contacts_for(max(1, capacity))
+        self.overflow = Overflow(pipeline.model, self.buffer.rigid_contact_max)
+        self.counts = record.counts_with(wp.zeros(1 + self.passes, dtype=wp.int32, device=pipeline.device))
+
+    def find(self, i: int, state: SapState, is_first: bool) -> None:
+        """Replace the content of `buffer` by the contacts of range ``i`` at ``state``.
+
+        ``is_first`` starts the count of its passes, see `note`.
+        """
+        view = sap_collision_state_from_state(state)
+        view.refresh(slice(int(self._body[i]), int(self._body[i + 1])))
+        self._find(i, view, FIRST if is_first else FURTHER)
+
+        if self.seams is not None:
+            self.seams.run(view.body_q, self.buffer)
+
+    def note(self) -> None:
+        """After all ranges have made as many passes: note the most contacts of these passes in the record."""
+        wp.launch(note_totals, dim=1, outputs=[self.counts.array], device=self._device, record_tape=False)
+
+    def _find(self, i: int, view: SapCollisionState, kind_of_pass: int) -> None:
+        raise NotImplementedError
+
+
+class GroundRanges(Ranges):
+    """All contacts are with the ground."""
+
+    def __init__(
+        self,
+        pipeline: AdaptedPipeline,
+        table: GroundTable,
+        selects: bool,
+        record: CapacityRecord,
+        bounds: np.ndarray,
+        body_world: np.ndarray,
+    ):
+        """Sort pairs by world.
+
+        Args:
+            pipeline: Newton's.
+            table: The pairs; it will belong to this object.
+            selects: Whether a pass over all worlds selects, see `make_ground_kernel`. Here the buffer holds all.
+            record: Receives the counts.
+            bounds: First world of each range, and the number of worlds.
+            body_world: World of each of the model's bodies, growing.
+        """
+        self._table, self._selects = table, selects
+        self._pair = np.searchsorted(table.sort_by_world(body_world), bounds)
+        most = np.concatenate([[0], np.cumsum(table.most_contacts())])[self._pair]
+        super().__init__(pipeline, record, np.searchsorted(body_world, bounds), int(np.diff(most).max()))
+        self._rows = RowArguments(pipeline.device)
+
+    def _find(self, i: int, view: SapCollisionState, kind_of_pass: int) -> None:
+        pairs = int(self._pair[i]), int(self._pair[i + 1])
+        rows, nothing = self._rows.of(self.buffer), self.overflow.peak_dropped
+        inputs = [*pairs, kind_of_pass, view.body_q, self.overflow.tables, rows]
+        self._table.launch(self._selects, inputs, [rows, nothing, self.counts.array])
+
+
+class PassSpan(NamedTuple):
+    """What a pass of `ListedPath` looks at."""
+
+    ground: Span
+    """Pairs of the `GroundTable`."""
+
+    bodies: Span
+    """Bodies of the `BodyPairs`."""
+
+
+class ListedRanges(Ranges):
+    """Pairs from a list, see `ListedPath`."""
+
+    def __init__(
+        self,
+        pipeline: AdaptedPipeline,
+        record: CapacityRecord,
+        bodies: np.ndarray,
+        capacity: int,
+        spans: Sequence[PassSpan],
+    ):
+        """Take the spans of all ranges; the other arguments are those of `Ranges`."""
+        super().__init__(pipeline, record, bodies, capacity)
+        self._spans = spans
+        self.find_span: Callable[[SapCollisionState, PassSpan, int], Any] | None = None
+        """Fills `buffer` by the contacts of a span; told the kind of the pass."""
+
+    def _find(self, i: int, view: SapCollisionState, kind_of_pass: int) -> None:
+        assert self.find_span is not None
+        self.find_span(view, self._spans[i], kind_of_pass)
