@@ -199,8 +199,20 @@ def smallest_half(s: wp.ref[Shapes], shape: int) -> float:
 
 
 @wp.func
-def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
-    """All contacts of a sphere, capsule, cylinder, box or hull with a box or hull; False if they need another way."""
+def meet_cores(
+    rows_in: Rows, shapes: wp.array[Shapes], hulls_in: wp.array[Hulls], m: wp.ref[PairRow]
+) -> bool:
+    """All contacts of a sphere, capsule, cylinder, box or hull with a box or hull; False if they need another way.
+
+    This function and `meet_pair` are too long to be inlined. They have their own copies of the structs, of which the
+    compiler keeps the pointers alone: what is passed by address has strides that it has to read.
+    """
+    rows = rows_in[0]
+    s = shapes[0]
+    h = hulls_in[0]
+    flat_rows(rows)
+    flat_shapes(s)
+    flat_hulls(h)
     kind0 = s.kind[m.shape0]
     hulls = wp.vec2i(0, 0)
     if kind0 == CONVEX_MESH:
@@ -252,12 +264,18 @@ def meet_cores(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m
 
 
 @wp.func
-def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m: wp.ref[PairRow]) -> bool:
+def meet_pair(rows_in: Rows, shapes: wp.array[Shapes], hulls: wp.array[Hulls], m: wp.ref[PairRow]) -> bool:
     """All contacts of a sphere, capsule, cylinder, box or hull with a box or hull; False if a pair needs another way.
 
     Hulls that are seen to be far from other shapes need none. Newton has a closed form for a sphere and a box, and
     alone knows cylinders that bulge.
     """
+    rows = rows_in[0]
+    s = shapes[0]
+    h = hulls[0]
+    flat_rows(rows)
+    flat_shapes(s)
+    flat_hulls(h)
     kind0 = s.kind[m.shape0]
     kind1 = s.kind[m.shape1]
     if kind1 != CONVEX_MESH and kind1 != BOX:
@@ -289,18 +307,18 @@ def meet_pair(rows: wp.ref[ContactRows], s: wp.ref[Shapes], h: wp.ref[Hulls], m:
             return True
     if not (kind0 == SPHERE or kind0 == CAPSULE or kind0 == CYLINDER or kind0 == BOX or kind0 == CONVEX_MESH):
         return False
-    return meet_cores(rows, s, h, m)
+    return meet_cores(rows_in, shapes, hulls, m)
 
 
 @wp.func
 def meet_near(
     c: wp.ref[Candidates],
     count: int,
-    s: wp.ref[Shapes],
-    h: wp.ref[Hulls],
+    shapes: wp.array[Shapes],
+    hulls: wp.array[Hulls],
     first: int,
     capacity: int,
-    rows_in: Rows,
+    rows: Rows,
     look_at: wp.array[wp.float64],
     remembers: bool,
 ) -> wp.vec2i:
@@ -309,12 +327,14 @@ def meet_near(
     Returns the number of rows now, and how many pairs were left to Newton. If it ``remembers``, ``look_at`` receives
     when pairs that are apart have to be looked at again (`Travel.shapes_at`).
     """
-    rows = rows_in[0]
+    s = shapes[0]
+    h = hulls[0]
+    flat_shapes(s)
+    flat_hulls(h)
     m = PairRow()
     m.found = first
     m.capacity = capacity
-    m.overrides = wp.where(rows.stiffness.shape[0] > 0, 1, 0)
-    flat_rows(rows)
+    m.overrides = wp.where(rows[0].stiffness.shape[0] > 0, 1, 0)
     k = int(0)
     while k < count:
         pair = c.near[k]
@@ -323,7 +343,7 @@ def meet_near(
         m.number = c.near_number[k]
         m.apart = 0.0
         before = m.found
-        met = meet_pair(rows, s, h, m)
+        met = meet_pair(rows, shapes, hulls, m)
         h.soles.touched[m.number] = wp.where(m.found > before, 1, 0)
         if not met:
             c.pair[m.left] = pair
@@ -400,21 +420,17 @@ def meet_pairs(
 
     One thread. Our rows are in ``target`` if they all fit there, else in ``source``.
     """
-    s = shapes[0]
-    h = hulls[0]
-    flat_shapes(s)
-    flat_hulls(h)
     capacity = selection[0].capacity
     found_max = selection[0].found_max
     c = candidates[0]
     count = c.near_count[0]
     listed = wp.min(count, c.near.shape[0])
     grounded = c.own_rows[0]
-    found = meet_near(c, listed, s, h, grounded, capacity, target, travel[0].shapes_at, True)
+    found = meet_near(c, listed, shapes, hulls, grounded, capacity, target, travel[0].shapes_at, True)
     if found[0] > capacity and capacity < found_max:
         if grounded <= capacity:
             copy_rows(target, source, 0, grounded, 1)
-        found = meet_near(c, listed, s, h, grounded, found_max, source, travel[0].shapes_at, False)
+        found = meet_near(c, listed, shapes, hulls, grounded, found_max, source, travel[0].shapes_at, False)
     c.count[0] = found[1] + count - listed
     c.own_rows[0] = found[0]
     source[0].counters[0] = found[0]

@@ -2,12 +2,13 @@
 
 When Warp replays a graph of the CPU, it finds every kernel by its name and puts its arguments together anew: about
 2,000 instructions for each launch, more than half of a step of a small robot. Here, launches that follow one another
-become one launch of `call_each`, with a table of their functions, bounds and arguments. What else a graph does (copies,
-fills) stays in its place between two such launches. The calls are the same, in the same order.
+become one launch of `call_each`, with a table of their functions, bounds and arguments, and of the memory that is set
+to zero or another byte between them. What else a graph does (copies) stays in its place between two such launches. The
+calls are the same, in the same order.
 
 This leans on how Warp launches on the CPU: a kernel is a C function of bounds and arguments, which
-``wp_cpu_launch_kernel`` of its runtime calls, or records while a graph is captured. A Warp that does it in another way
-captures as usual.
+``wp_cpu_launch_kernel`` of its runtime calls, or records while a graph is captured, and ``memset`` of its device sets
+memory. A Warp that does it in another way captures as usual.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ TABLE_CALLS = 256
 """Calls that one table holds."""
 
 
-# the number of calls, then function, bounds and arguments of each
+# the number of calls, then function, bounds and arguments of each; or a byte, where it goes and how often
 @wp.func_native("""
 #ifndef __CUDA_ARCH__
     const wp::uint64* call = calls.data + 1;
-    for (wp::uint64 i = 0; i < calls.data[0]; ++i, call += 3)
-        reinterpret_cast<void (*)(void*, void*)>(call[0])(
-            reinterpret_cast<void*>(call[1]), reinterpret_cast<void*>(call[2])
-        );
+    for (wp::uint64 i = 0; i < calls.data[0]; ++i, call += 3) {
+        void* first = reinterpret_cast<void*>(call[1]);
+        if (call[0] < 256)
+            memset(first, (int)call[0], call[2]);
+        else
+            reinterpret_cast<void (*)(void*, void*)>(call[0])(first, reinterpret_cast<void*>(call[2]));
+    }
 #endif
 """)
 def call_all(calls: wp.array[wp.uint64]):
@@ -71,10 +75,17 @@ class _Table:
 
     def add(self, function: Any, bounds: Any, arguments: Any) -> None:
         """Both are copied, as Warp does: a launch that is kept may change them for its next use."""
-        at = 1 + 3 * len(self.kept)
         bounds, arguments = (type(value).from_buffer_copy(value) for value in (bounds, arguments))
-        self.values[at : at + 3] = function.value, ctypes.addressof(bounds), ctypes.addressof(arguments)
-        self.kept.append((bounds, arguments))
+        self._append((function.value, ctypes.addressof(bounds), ctypes.addressof(arguments)), (bounds, arguments))
+
+    def add_bytes(self, pointer: int, byte: int, size: int) -> None:
+        """Set memory."""
+        self._append((byte, pointer, size), None)
+
+    def _append(self, call: tuple[int, int, int], kept: Any) -> None:
+        at = 1 + 3 * len(self.kept)
+        self.values[at : at + 3] = call
+        self.kept.append(kept)
         self.values[0] = len(self.kept)
 
 
@@ -82,7 +93,7 @@ class _Table:
 def _tables(device: Any) -> Iterator[list[_Table]]:
     """While it lasts, launches that are recorded on the CPU go into tables; yields these."""
     core = context.runtime.core
-    usual = getattr(core, "wp_cpu_launch_kernel", None)
+    usual, usual_bytes = getattr(core, "wp_cpu_launch_kernel", None), device.memset
     if not device.is_cpu or len(getattr(usual, "argtypes", None) or ()) != 5:
         yield []
         return
@@ -92,21 +103,32 @@ def _tables(device: Any) -> Iterator[list[_Table]]:
     is_beginning = False
     thread = threading.get_ident()
 
-    def record(function: Any, bounds: Any, arguments: Any, adjoint: Any, info: Any) -> None:
+    def is_foreign() -> bool:
+        return threading.get_ident() != thread  # runs at once: a capture is its own thread's
+
+    def last_table() -> _Table:
         nonlocal operations, is_beginning
-        is_foreign = threading.get_ident() != thread  # runs at once: a capture is its own thread's
-        if is_beginning or is_foreign or adjoint is not None or arguments is None:
-            usual(function, bounds, arguments, adjoint, info)
-            return
         if not tables or tables[-1].is_full or core.wp_apic_get_operation_count(state) != operations:
             is_beginning = True
             tables.append(_Table())
             is_beginning = False
             operations = core.wp_apic_get_operation_count(state)
-        tables[-1].add(function, bounds._obj, arguments._obj)
+        return tables[-1]
 
-    core.wp_cpu_launch_kernel = record
+    def record(function: Any, bounds: Any, arguments: Any, adjoint: Any, info: Any) -> None:
+        if is_beginning or is_foreign() or adjoint is not None or arguments is None:
+            usual(function, bounds, arguments, adjoint, info)
+        else:
+            last_table().add(function, bounds._obj, arguments._obj)
+
+    def record_bytes(pointer: int, byte: int, size: int) -> bool:
+        if is_beginning or is_foreign():
+            return bool(usual_bytes(pointer, byte, size))
+        last_table().add_bytes(pointer, byte, size)
+        return True
+
+    core.wp_cpu_launch_kernel, device.memset = record, record_bytes
     try:
         yield tables
     finally:
-        core.wp_cpu_launch_kernel = usual
+        core.wp_cpu_launch_kernel, device.memset = usual, usual_bytes
