@@ -17,7 +17,6 @@ from ..kernels.warps import fits_a_warp
 from .constraint_terms import make_constraint_terms
 from .contact_terms import (
     NATIVE_LAW,
-    NATIVE_ROWS,
     make_contact_terms,
     make_row_projections,
     make_velocities,
@@ -56,6 +55,17 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
             row += 1
         return kept
 
+    @wp.func
+    def start_rows_at(p: wp.ref[Problem], s: wp.ref[Data], is_known: bool):
+        """Where native code starts the rows, from the velocities of the bodies."""
+
+    @wp.func
+    def is_known(p: wp.ref[Problem]) -> bool:
+        """Whether kinematics has found the velocities of bodies at v0: nothing but dofs of the solve moves them."""
+        if not is_native() or wp.static(dynamics is not types):
+            return False
+        return p.layout.world_prescribed[p.world] == p.layout.world_prescribed[p.world + 1]
+
     @called_twice
     def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
         """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
@@ -77,13 +87,13 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
         is_small = fits_a_warp(p.last - p.first)
         if is_small:
             row_velocities(p, s.v, s.vc)
-        else:
+        elif not is_known(p):
             body_velocities(p, s, s.v)
         kept = vec3()
         row = int(p.row + lane())
         if wp.static(not by_value):
             if is_native():
-                start_native(p, s, hold)
+                start_native(p, s, is_known(p))
                 if hold:
                     kept[0] = hold_sliding(p, s)
                 row = p.row_end
@@ -105,8 +115,11 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
         barrier()
         return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
 
-    call = f"sap::start_contacts({NATIVE_ROWS}, {NATIVE_LAW}); return false;"
-    start_native = native_twin(start_at_v0, call, "return false;")
+    call = "auto rows = sap::contact_rows(p.contacts, s);\n"
+    if dynamics is types:
+        call += "if (is_known) { rows.Vw = p.motion.Vw.data; rows.Vv = p.motion.Vv.data; }\n"
+    call += f"sap::start_contacts(rows, p.row, p.row_end, {NATIVE_LAW});"
+    start_native = native_twin(start_rows_at, call)
     return start_at_v0
 
 
