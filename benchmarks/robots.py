@@ -227,7 +227,7 @@ def _panda(world: Any) -> None:
 
 
 def _panda_hulls(world: Any) -> None:
-    """The convex hulls of the Panda's meshes, its fingers around a cube on the ground without touching it."""
+    """The convex hulls of the Panda's meshes, its fingers around a cube on the ground; its palm comes to rest on it."""
     _add_panda(world, "panda.urdf", PANDA_REACH, 0.03)
     _use_hulls(world)
     body = world.add_body(xform=((PANDA_TIP, 0.0, 0.03), IDENTITY), label="cube")

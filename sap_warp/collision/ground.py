@@ -476,7 +476,7 @@ class GroundTable:
         self._structs = StructCache(self.model.device)
 
     def sort_by_world(self, body_world: np.ndarray) -> np.ndarray:
-        """Let the pairs of a world follow those of the worlds before; returns the world of each. That of bodies grows."""
+        """Let the pairs of a world follow those of the worlds before; returns the world of each."""
         world = body_world[self.model.shape_body.numpy()[self.shapes]]
         order = np.argsort(world, kind="stable")
         self.sort(order)

@@ -199,9 +199,7 @@ def smallest_half(s: wp.ref[Shapes], shape: int) -> float:
 
 
 @wp.func
-def meet_cores(
-    rows_in: Rows, shapes: wp.array[Shapes], hulls_in: wp.array[Hulls], m: wp.ref[PairRow]
-) -> bool:
+def meet_cores(rows_in: Rows, shapes: wp.array[Shapes], hulls_in: wp.array[Hulls], m: wp.ref[PairRow]) -> bool:
     """All contacts of a sphere, capsule, cylinder, box or hull with a box or hull; False if they need another way.
 
     This function and `meet_pair` are too long to be inlined. They have their own copies of the structs, of which the

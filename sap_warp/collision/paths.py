@@ -217,7 +217,13 @@ class ListedPath:
 
         def search() -> None:
             travel, shapes = self._travel.array, self._shapes()
-            pairs = [self._ground.argument(), wp.vec2i(*span.ground), self._bodies.array, wp.vec2i(*span.bodies), travel]
+            pairs = [
+                self._ground.argument(),
+                wp.vec2i(*span.ground),
+                self._bodies.array,
+                wp.vec2i(*span.bodies),
+                travel,
+            ]
             rows = [overflow.tables, self._rows.of(written), self._rows.of(buffer)]
             self._launch(search_pairs, [*pairs, shapes, view.body_q, int(same), *rows])
             if self._meets:

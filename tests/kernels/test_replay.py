@@ -56,6 +56,34 @@ def test_calls_run_in_order_with_what_lies_between_them(rng, calls, clear_after,
     assert number.numpy().tolist() == expected(3, digits, clear_after)
 
 
+def test_memory_is_set_between_calls_of_one_table(rng):
+    """Zeros, or another byte, in a part of an array; other memory stays."""
+    numbers, others = wp.zeros(4, dtype=wp.int64, device="cpu"), wp.full(4, 5, dtype=wp.int64, device="cpu")
+    digits = rng.integers(1, 10, 3)
+
+    def launch():
+        launch_digits(numbers, digits[:1])
+        numbers[1:3].zero_()
+        launch_digits(numbers, digits[1:])
+        wp.get_device("cpu").memset(others.ptr, 255, 16)
+
+    graph = capture_calls("cpu", launch)
+    assert not numbers.numpy().any() and others.numpy().tolist() == 4 * [5]
+    wp.capture_launch(graph)
+    cleared, kept = expected(4, digits[1:]), expected(4, digits)
+    assert numbers.numpy().tolist() == [kept[0], *cleared[1:3], kept[3]]
+    assert others.numpy().tolist() == [-1, -1, 5, 5]
+    assert operations(graph) == 1
+
+
+def test_a_failed_capture_leaves_memory_as_it_was_set():
+    device = wp.get_device("cpu")
+    usual = device.memset
+    with pytest.raises(ZeroDivisionError):
+        capture_calls("cpu", lambda: 1 / 0)
+    assert device.memset is usual
+
+
 def test_two_graphs_have_tables_of_their_own(rng):
     numbers = [wp.zeros(2, dtype=wp.int64, device="cpu") for _ in range(2)]
     digits = rng.integers(0, 10, (2, 20))

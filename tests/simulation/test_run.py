@@ -345,7 +345,9 @@ def test_meshes_are_looked_at_together():
 
 def test_a_range_keeps_what_a_buffer_for_all_worlds_would_drop():
     """Room for a fourth of the contacts: single steps sink, a run does not, and both tell."""
-    sim, plain = (make_sim("stack", 5, seed=4, rigid_contact_max=20, contact_preset_variant="approx64") for _ in range(2))
+    sim, plain = (
+        make_sim("stack", 5, seed=4, rigid_contact_max=20, contact_preset_variant="approx64") for _ in range(2)
+    )
     sim.prepare()
     assert sim.shards[0].run.ranges == 5
     sim.step(100)
