@@ -8,6 +8,7 @@ import warp as wp
 from ..kernels.launch import solver_kernel
 from ..kernels.spatial import make_spatial
 from ..kernels.types import FP32, Poses, Vectors
+from .axis_box import find_proved
 from .box_box import CORNERS, BoxPair, largest_axis, merge_corners, on_face, separate, shared_corners, spread_corners
 from .box_hull import HullShape, hull_corners
 from .core_contacts import OUTLINE, choose_corners, core_corners, height_of_face, look
@@ -225,11 +226,15 @@ def meet_cores(rows_in: Rows, shapes: wp.array[Shapes], hulls_in: wp.array[Hulls
         m.margin0 += s.size[m.shape0][0]
     reach = m.margin0 + m.margin1 + s.gap[m.shape0] + s.gap[m.shape1]
     pair = place_cores(s, m.shape0, m.shape1)
-    w = wp.zeros(shape=(4,), dtype=wp.vec3d)
-    first = wp.zeros(shape=(4,), dtype=wp.vec3d)
-    found = find_nearest(s, h.supports, pair, wp.float64(reach), w, first)
-    if pair.state == OVERLAP:
-        find_overlap(s, h.supports, pair, found, w, first)
+    is_found = bool(False)
+    if s.kind[m.shape1] == BOX and (kind0 == CYLINDER or kind0 == CAPSULE):
+        is_found = find_proved(s, pair, wp.float64(reach))
+    if not is_found:
+        w = wp.zeros(shape=(4,), dtype=wp.vec3d)
+        first = wp.zeros(shape=(4,), dtype=wp.vec3d)
+        found = find_nearest(s, h.supports, pair, wp.float64(reach), w, first)
+        if pair.state == OVERLAP:
+            find_overlap(s, h.supports, pair, found, w, first)
     if pair.state == APART:
         m.apart = wp.float32(pair.distance) - reach
         return True

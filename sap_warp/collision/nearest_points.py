@@ -21,7 +21,7 @@ APART, NEAR, OVERLAP, UNKNOWN = (wp.constant(k) for k in range(4))
 SKIN = wp.constant(wp.float64(1.0e-5))
 """Cores closer than this count as overlapping: the direction between them is that of two faces or edges [m]."""
 _ROUNDS = wp.constant(48)
-_SETTLED = wp.constant(wp.float64(1.0e-9))
+SETTLED = wp.constant(wp.float64(1.0e-9))
 """How far the bounds of the distance may be from each other at the end [m]."""
 
 
@@ -141,7 +141,7 @@ def find_nearest(
                 pair.state = APART
                 pair.distance = bound
                 return count
-            stuck = length - bound <= _SETTLED
+            stuck = length - bound <= SETTLED
         if stuck:
             pair.state = NEAR
             return count
