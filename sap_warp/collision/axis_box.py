@@ -8,11 +8,14 @@ the largest of all directions' distances between two planes that have one shape 
     edge   of the box, across the line on the cylinder's side         normal x_k x a / |x_k x a|
     end    of the cylinder, over the highest corner of the box        normal a
 
+    rim    of the cylinder's end, across an edge of the box          normals at right angles to the edge
+
 Where the foot of the origin on such a plane is a point of D, no direction separates better: apart, the nearest point is
 one only. Overlapping by d it must be in the middle of the flat part, d from its border. D then has a disc of radius d
 in that plane, and since it has the disc 2 d further in as well (the cylinder or the box can be moved through itself so
 far), all points between the two, among them the ball of radius d around the origin: every direction out is at least
-that long.
+that long. The rim's part is not flat but a bent strip, so that of its normals the one has to be found on which the foot
+lies, and the end, which borders on it, has to be as deep at least.
 
 Apart, and nearest in an edge or corner of the box: the point of the cylinder that is nearest to a point x of an edge is
 known, and x moves along the edge until the way between them is at right angles to it. With m the direction of that way
@@ -26,13 +29,16 @@ Everything is in the frame of the box and in double precision.
 
 import warp as wp
 
+from .box_box import largest_axis
 from .ground import CAPSULE
 from .nearest_points import APART, NEAR, OVERLAP, SETTLED, SKIN, UNKNOWN, CorePair
 from .shape_boxes import Shapes
-from .weights import ONE, ZERO, double
+from .weights import ONE, ZERO, double, single
 
 _TRIALS = wp.constant(40)
 """Points of an edge that are tried."""
+_TURNS = wp.constant(12)
+"""Improvements of a direction that is found by repetition."""
 _NEVER = wp.constant(wp.float64(3.0e38))
 _PARALLEL = wp.constant(wp.float64(1.0e-12))
 """Sine of the angle between an axis of the box and a line along it, or its square where the two span a plane."""
@@ -159,6 +165,77 @@ def try_end(q: wp.ref[AxisBox]) -> None:
 
 
 @wp.func
+def try_rim(q: wp.ref[AxisBox], k: int, i: int, j: int) -> None:
+    """The rim of an end of the cylinder, over an edge of the box along its axis k.
+
+    The face across axis i looks most at the end; of its two edges along k the one on the side of the end is taken.
+    Across the edge the end is an ellipse with the half axes R and e = R |out_k|, and the edge a point w of the plane.
+    With t the slope of the direction there, that separates best which solves
+    w_0 - w_1 t + t (R^2 - e^2) / sqrt(R^2 t^2 + e^2) = 0.
+    """
+    side = wp.where(wp.dot(q.axis, q.middle) > ZERO, ONE, -ONE)
+    out = side * q.axis
+    center = q.middle - q.half * out
+    along = out[k]
+    square = ONE - along * along
+    if square < wp.float64(0.5):
+        return
+    edge = wp.vec3d()  # its middle
+    edge[i] = wp.where(out[i] > ZERO, q.size[i], -q.size[i])
+    edge[j] = wp.where(center[j] > ZERO, q.size[j], -q.size[j])
+    up = wp.vec3d(out)  # across the edge, most along the axis
+    up[k] = ZERO
+    up /= wp.sqrt(square)
+    right = wp.vec3d()  # across both
+    right[i] = up[j]
+    right[j] = -up[i]
+    arm = edge - center
+    w0 = wp.dot(arm, right)
+    w1 = wp.dot(arm, up)
+    flat = q.radius * wp.abs(along)
+    slope = ZERO
+    change = ONE
+    g = ZERO
+    rest = ONE
+    turn = int(0)
+    while turn < _TURNS and change > _PARALLEL:
+        g = (w0 - w1 * slope) / (q.radius * square)
+        rest = ONE - g * g
+        if rest <= ZERO:
+            return
+        next = -g * wp.abs(along) / wp.sqrt(rest)
+        change = wp.abs(next - slope)
+        slope = next
+        turn += 1
+    if change > _PARALLEL:
+        return
+    steep = ONE / wp.sqrt(ONE + slope * slope)
+    normal = steep * (up + slope * right)
+    if normal[i] * edge[i] < ZERO or normal[j] * edge[j] < ZERO:  # another edge of the box is nearer
+        return
+    width = wp.sqrt(q.radius * q.radius * slope * slope + flat * flat)
+    distance = -steep * (w0 * slope + w1 + width)
+    if distance > q.reach:
+        q.state = APART
+        q.distance = distance
+        return
+    forward = -along * out  # in the end, across `right`
+    forward[k] += ONE
+    ahead = wp.where(along > ZERO, q.radius, -q.radius) * wp.sqrt(rest / square)
+    point = center + q.radius * g * right + ahead * forward
+    corner = wp.vec3d(edge)
+    corner[k] = wp.where(along > ZERO, q.size[k], -q.size[k])
+    if wp.dot(center - corner, out) > distance:  # the end itself is nearer
+        return
+    near = wp.vec3d(edge)  # the point of the edge that is nearest to the axis
+    near[k] = wp.clamp((center[k] + along * wp.dot(arm, out)) / square, -q.size[k], q.size[k])
+    away = near - center
+    away -= wp.dot(away, out) * out
+    room = wp.min(q.size[k] - wp.abs(point[k]), q.radius - wp.length(away))
+    settle(q, normal, distance, room, wp.float64(2.0) * q.half, point)
+
+
+@wp.func
 def nearest_point(q: wp.ref[AxisBox], x: wp.vec3d) -> wp.vec3d:
     """The point of the cylinder that is nearest to x."""
     arm = x - q.middle
@@ -188,6 +265,20 @@ def try_point(q: wp.ref[AxisBox], x: wp.vec3d, k: int) -> wp.float64:
 
 
 @wp.func
+def rim_crossings(q: wp.ref[AxisBox], x: wp.vec3d, k: int) -> wp.vec2d:
+    """Coordinates along axis k at which the line through x enters and leaves the cylinder, seen along its axis [m].
+
+    Both are nan or infinite if it does neither. The way to the cylinder has a kink there.
+    """
+    arm = x - q.middle
+    arm[k] = -q.middle[k]
+    arm -= wp.dot(arm, q.axis) * q.axis
+    square = ONE - q.axis[k] * q.axis[k]
+    root = wp.sqrt(arm[k] * arm[k] - square * (wp.dot(arm, arm) - q.radius * q.radius))
+    return wp.vec2d((-arm[k] - root) / square, (-arm[k] + root) / square)
+
+
+@wp.func
 def search_edge(q: wp.ref[AxisBox], x: wp.vec3d, k: int) -> wp.float64:
     """Look for the nearest point on the edge along axis k that goes through x; returns its coordinate there [m].
 
@@ -204,25 +295,34 @@ def search_edge(q: wp.ref[AxisBox], x: wp.vec3d, k: int) -> wp.float64:
     above = try_point(q, at, k)
     if above >= ZERO or q.state != UNKNOWN:
         return upper
+    crossings = rim_crossings(q, x, k)
     widest = upper - lower
+    moved = int(0)  # which end did so last
     trial = int(0)
     while q.state == UNKNOWN and trial < _TRIALS:
-        # a secant; an end that stays counts half, and every third time the middle is tried, since the way has kinks
-        t = (lower * above - upper * below) / (above - below)
-        if trial % 3 == 2:
-            if upper - lower > wp.float64(0.25) * widest:
-                t = wp.float64(0.5) * (lower + upper)
-            widest = upper - lower
-        at[k] = t
-        value = try_point(q, at, k)
-        if value > ZERO:
-            lower = t
-            below = value
-            above *= wp.float64(0.5)
-        else:
-            upper = t
-            above = value
-            below *= wp.float64(0.5)
+        t = wp.where(trial == 0, crossings[0], crossings[1])
+        if trial > 1:
+            # a secant; an end that stays counts half, and at times the middle is tried, since there may be other kinks
+            t = (lower * above - upper * below) / (above - below)
+            if trial % 3 == 1:
+                if upper - lower > wp.float64(0.25) * widest:
+                    t = wp.float64(0.5) * (lower + upper)
+                widest = upper - lower
+        if t > lower and t < upper:
+            at[k] = t
+            value = try_point(q, at, k)
+            if value > ZERO:
+                lower = t
+                below = value
+                above *= wp.where(moved > 0 and trial > 2, wp.float64(0.5), ONE)
+                moved = 1
+            else:
+                upper = t
+                above = value
+                below *= wp.where(moved < 0 and trial > 2, wp.float64(0.5), ONE)
+                moved = -1
+        elif trial > 1:
+            trial = _TRIALS
         trial += 1
     return at[k]
 
@@ -231,11 +331,7 @@ def search_edge(q: wp.ref[AxisBox], x: wp.vec3d, k: int) -> wp.float64:
 def try_edges(q: wp.ref[AxisBox]) -> None:
     """Edges and corners of the face of the box that looks most along the direction that separates best."""
     best = q.best
-    k = int(0)
-    if wp.abs(best[1]) > wp.abs(best[k]):
-        k = 1
-    if wp.abs(best[2]) > wp.abs(best[k]):
-        k = 2
+    k = int(largest_axis(single(best)))
     i = (k + 1) % 3
     j = (k + 2) % 3
     if wp.abs(best[j]) > wp.abs(best[i]):
@@ -270,6 +366,11 @@ def find_flat_part(q: wp.ref[AxisBox]) -> None:
         try_edge(q, 2, 0, 1)
     if q.state == UNKNOWN and q.radius > ZERO:
         try_end(q)
+        i = largest_axis(single(q.axis))
+        if q.state == UNKNOWN:
+            try_rim(q, (i + 1) % 3, i, (i + 2) % 3)
+        if q.state == UNKNOWN:
+            try_rim(q, (i + 2) % 3, i, (i + 1) % 3)
 
 
 @wp.func

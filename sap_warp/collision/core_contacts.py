@@ -10,6 +10,8 @@ why that matters). If none of the corners is as near as the cores are, which can
 other or on the rim of a cylinder, the nearest points are a contact too.
 """
 
+import math
+
 import warp as wp
 
 from ..kernels.types import Vectors
@@ -26,6 +28,8 @@ OUTLINE = wp.constant(2 * int(FACE_CORNERS) + 4)
 """Room for the corners of a face that is cut by another one."""
 CAP_CORNERS = wp.constant(6)
 """Corners that stand for the rim of a cylinder's end, evenly spread ..."""
+CAP_COSINE = wp.constant(math.cos(2.0 * math.pi / int(CAP_CORNERS)))
+CAP_SINE = wp.constant(math.sin(2.0 * math.pi / int(CAP_CORNERS)))
 LEANING = wp.constant(5.0e-6)
 """... from its lowest point on. It is taken for flat if one side of the rim is less than this below its middle: the
 lowest point would be anywhere, and the nearest corner is not higher by `NEAREST` then [m]."""
@@ -40,6 +44,7 @@ class Outline:
     count: int  # of corners
     normal: wp.vec3f  # of the face, outwards
     is_sole: int  # whether it is several faces of a hull that count as one
+    face: int  # of a hull, which looks most along the direction
 
 
 @wp.struct
@@ -79,7 +84,8 @@ def outline_sole(
 ) -> Outline:
     """Of a hull, the lowest vertices along a direction, if they are those of several faces nearly in one plane.
 
-    The face through them touches the hull from outside and does not depend on which of them is best. No corners else.
+    The face through them touches the hull from outside and does not depend on which of them is best. Else there are no
+    corners, but only the best face and its normal.
     """
     part = Outline()
     lower = s.local_lower[shape]
@@ -87,6 +93,7 @@ def outline_sole(
     scale = h.scale[hull]
     look_at_sole(h.soles, place, h.supports, shape, h.source[hull], scale, -along, lower, upper)
     face = best_face(h, hull, along)
+    part.face = face
     part.normal = h.normal[face]
     if h.soles.count[place] <= h.loop_start[face + 1] - h.loop_start[face] or wp.dot(part.normal, along) < FLAT:
         return part
@@ -122,12 +129,11 @@ def outline_cylinder(part: wp.ref[Outline], size: wp.vec3f, along: wp.vec3f, cor
         arm = wp.vec2f(size[0], 0.0)
         if size[0] * aside > LEANING:
             arm = wp.vec2f(size[0] * along[0] / aside, size[0] * along[1] / aside)
+        d = side * CAP_SINE
         m = int(0)
         while m < CAP_CORNERS:
-            angle = side * (2.0 * wp.pi / float(CAP_CORNERS)) * float(m)
-            c = wp.cos(angle)
-            d = wp.sin(angle)
-            corners[m] = wp.vec3f(c * arm[0] - d * arm[1], d * arm[0] + c * arm[1], side * size[1])
+            corners[m] = wp.vec3f(arm[0], arm[1], side * size[1])
+            arm = wp.vec2f(CAP_COSINE * arm[0] - d * arm[1], d * arm[0] + CAP_COSINE * arm[1])
             m += 1
     else:
         out = wp.vec3f(along[0] / aside, along[1] / aside, 0.0)
@@ -153,10 +159,11 @@ def outline(
             part = outline_sole(s, h, shape, hull, sole, along, corners)
             if part.count > 0:
                 return part
-        face = best_face(h, hull, along)
-        start = h.loop_start[face]
-        part.count = h.loop_start[face + 1] - start
-        part.normal = h.normal[face]
+        else:
+            part.face = best_face(h, hull, along)
+        start = h.loop_start[part.face]
+        part.count = h.loop_start[part.face + 1] - start
+        part.normal = h.normal[part.face]
         k = int(0)
         while k < part.count:
             corners[k] = h.loop[start + k]
