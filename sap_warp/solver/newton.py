@@ -3,7 +3,7 @@
 l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over dofs l_k(v_k)
        + sum over bilateral rows l_b(J_b v)
 
-start      v0, and up to three whole steps in which contacts are held that seem to stick     `held_contacts`
+start      v0, and up to three whole steps in which contacts stick or slide as before        `held_contacts`
 iterate    H d = -g,  v <- v + alpha d                  `objective`, `packed_rows`, `line_search`, `newton_step`
 stop       by optimality, or by the gain of a step      `stopping`
 
@@ -299,6 +299,8 @@ def _options(options: Any, layout: Any) -> Any:
     result.armijo_c, result.rho, result.slop = options.armijo_c, options.rho, options.line_search_slop
     reach = EXACT_MAX_STEP if result.line_search in (ARMIJO_DECAY, EXACT_ROOT) else 1.0
     result.longest = max(reach, 1.0 / options.rho) if result.line_search == ARMIJO_DECAY else reach
+    result.is_tight = int(result.cost_rel_tol <= result.rel_tol)
+    result.is_predicted = int(options.stiction_mode == "displacement" and result.is_tight)
     first = layout.rows.first.numpy()
     result.widest = float((np.arange(len(first)) - first).max(initial=0) + 1)
     return result

@@ -21,11 +21,10 @@ from .contact_terms import (
     make_row_projections,
     make_velocities,
 )
-from .held_contacts import make_hold_contacts, make_was_held
+from .held_contacts import make_hold_contacts, make_start_sliding
 from .line_search import make_line
 from .small_worlds import make_row_velocities
 from .solve_data import Precisions, make_problem
-from .terms.contact import SLIDING
 from .terms.dof import PARABOLA, make_dof_terms
 
 
@@ -39,21 +38,7 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
     multiply, start_rows = make_multiply(dynamics, types), make_constraint_terms(precisions).start_rows
     velocities, row_velocities = make_velocities(precisions), make_row_velocities(precisions)
     body_velocities, relative_velocity = velocities.body_velocities, velocities.relative_velocity
-    rows, was_held = make_row_projections(precisions), make_was_held(precisions)
-    project_row, hold_row = rows.project_row, rows.hold_row
-
-    @wp.func
-    def hold_sliding(p: wp.ref[Problem], s: wp.ref[Data]) -> scalar:
-        """Let rows that slide, and stuck before, stick; one lane. Returns how many there are."""
-        kept = scalar(0.0)
-        row = int(p.row)
-        while row < p.row_end:
-            if s.projection[row].mode == SLIDING:
-                if was_held(p, row, s.vc[row], s.projection[row]):
-                    s.projection[row] = hold_row(p, row, s.vc[row])
-                    kept += scalar(1.0)
-            row += 1
-        return kept
+    project_row, start_sliding = make_row_projections(precisions).project_row, make_start_sliding(precisions)
 
     @wp.func
     def start_rows_at(p: wp.ref[Problem], s: wp.ref[Data], is_known: bool):
@@ -70,7 +55,7 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
     def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
         """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
 
-        With ``hold``, contacts that stuck a step ago do so still; returns whether there are any that seem to slide.
+        With ``hold``, contacts that seem to slide begin as they were a step ago; returns whether there are any.
         """
         e = int(p.first + lane())
         while e < p.last:
@@ -94,8 +79,6 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
         if wp.static(not by_value):
             if is_native():
                 start_native(p, s, is_known(p))
-                if hold:
-                    kept[0] = hold_sliding(p, s)
                 row = p.row_end
         while row < p.row_end:
             vc = p.contacts.drift[row]
@@ -104,13 +87,10 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
             else:
                 vc += relative_velocity(p, s, row)
             s.vc[row] = vc
-            at = project_row(p, row, vc)
-            if hold:
-                if was_held(p, row, vc, at):
-                    at = hold_row(p, row, vc)
-                    kept[0] += scalar(1.0)
-            s.projection[row] = at
+            s.projection[row] = project_row(p, row, vc)
             row += lane_count()
+        if hold:
+            kept[0] = start_sliding(p, s)
         start_rows(p, s)
         barrier()
         return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)

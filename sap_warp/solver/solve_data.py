@@ -31,6 +31,8 @@ class NewtonOptions:
     slop: wp.float64
     widest: wp.float64  # dofs of the largest tree
     longest: wp.float64  # step that the line search may try
+    is_tight: int  # 1 if the criterion of optimality ends the iteration, not that of the cost
+    is_predicted: int  # 1 if contacts that slid begin as they did, see `held_contacts`
 
 
 class Precisions(NamedTuple):
