@@ -100,36 +100,41 @@ def make_delassus(pose: Types, dynamics: Types, weight: Types) -> SimpleNamespac
         return layout.body_chain[body]
 
     @wp.func
-    def diagonal_weight(layout: wp.ref[Layout], d: wp.ref[Motion], a: int, b: int, r_a: vec3, r_b: vec3) -> scalar:
-        xx = scalar(0.0)
-        yy = scalar(0.0)
-        zz = scalar(0.0)
-        yz = scalar(0.0)
-        zx = scalar(0.0)
-        xy = scalar(0.0)
-        i = int(chain_start(layout, a))
-        j = int(chain_start(layout, b))
-        while i >= 0 or j >= 0:
-            e = wp.where(j < 0 or (i >= 0 and i < j), i, j)
-            on_a = i == e
-            on_b = j == e
-            next = layout.dof_parent[e]
-            c = jacobian_column(d, e, on_a, on_b, r_a, r_b)
-            f = c * scalar(d.inverse_diagonal[e])
-            xx += c[0] * f[0]
-            yy += c[1] * f[1]
-            zz += c[2] * f[2]
-            yz += c[1] * f[2]
-            zx += c[2] * f[0]
-            xy += c[0] * f[1]
-            i = wp.where(on_a, next, i)
-            j = wp.where(on_b, next, j)
-        return wp.sqrt(xx * xx + yy * yy + zz * zz + scalar(2.0) * (yz * yz + zx * zx + xy * xy)) / scalar(3.0)
-
-    @wp.func
     def is_above(layout: wp.ref[Layout], start: int, dof: int) -> bool:
         """Whether ``dof`` is on the chain from ``start`` to the root."""
         return layout.rows.first[dof] <= start and start <= dof
+
+    @wp.struct
+    class SymmetricSum:
+        diagonal: vec3
+        across: vec3  # yz, zx, xy
+
+    @wp.func
+    def add_column(sum: wp.ref[SymmetricSum], c: vec3, factor: scalar):
+        """Add factor c c^T."""
+        f = c * factor
+        sum.diagonal += wp.cw_mul(c, f)
+        sum.across += vec3(c[1] * f[2], c[2] * f[0], c[0] * f[1])
+
+    @wp.func
+    def diagonal_weight(layout: wp.ref[Layout], d: wp.ref[Motion], a: int, b: int, r_a: vec3, r_b: vec3) -> scalar:
+        W = SymmetricSum()
+        i = int(chain_start(layout, a))
+        j = int(chain_start(layout, b))
+        while i >= 0:  # dofs that move a alone, where the sign of a column does not matter
+            if is_above(layout, j, i):
+                break
+            add_column(W, to_vec3(d.Sv[i]) + wp.cross(to_vec3(d.Sw[i]), r_a), scalar(d.inverse_diagonal[i]))
+            i = layout.dof_parent[i]
+        while j != i:  # b alone
+            add_column(W, to_vec3(d.Sv[j]) + wp.cross(to_vec3(d.Sw[j]), r_b), scalar(d.inverse_diagonal[j]))
+            j = layout.dof_parent[j]
+        arm = r_b - r_a
+        while i >= 0:  # both
+            add_column(W, wp.cross(to_vec3(d.Sw[i]), arm), scalar(d.inverse_diagonal[i]))
+            i = layout.dof_parent[i]
+        square = wp.dot(W.diagonal, W.diagonal) + scalar(2.0) * wp.dot(W.across, W.across)
+        return wp.sqrt(square) / scalar(3.0)
 
     @wp.func
     def delassus_weight(
