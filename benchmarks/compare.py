@@ -342,7 +342,7 @@ def plot(rows: list[Row], path: Path) -> None:
         axis.axvline(1.0, color="gray", linewidth=1.0)
         axis.set_yticks(places, labels)
         axis.invert_yaxis()
-        axis.set_xlabel(f"world-steps per second, SAP Warp / {engine}")
+        axis.set_xlabel(f"speed of SAP Warp / {engine}")
         aims = dict(goals)
         for i, value in enumerate(middle):
             end = max(high[i], aims.get(i, 0.0)) if aims.get(i, 0.0) < 1.5 * high[i] else high[i]
