@@ -139,33 +139,93 @@ def add_edge(edges: wp.array[wp.vec2i], count: int, i: int, j: int) -> int:
 
 
 @wp.func
-def grow(p: wp.ref[Polytope], edges: wp.array[wp.vec2i]) -> bool:
-    """Make the last corner one of the polytope; False if there is no room."""
+def borders(edges: wp.array[wp.vec2i], count: int, face: wp.vec3i) -> bool:
+    """Whether a face has one of the edges, the other way round."""
+    k = int(0)
+    while k < count:
+        i = edges[k][0]
+        j = edges[k][1]
+        if (i == face[1] and j == face[0]) or (i == face[2] and j == face[1]) or (i == face[0] and j == face[2]):
+            return True
+        k += 1
+    return False
+
+
+@wp.func
+def add_edges(edges: wp.array[wp.vec2i], count: int, face: wp.vec3i) -> int:
+    """Count the edges of a face that is taken away."""
+    count = add_edge(edges, count, face[0], face[1])
+    count = add_edge(edges, count, face[1], face[2])
+    return add_edge(edges, count, face[2], face[0])
+
+
+@wp.func
+def swap_faces(p: wp.ref[Polytope], f: int, g: int) -> None:
+    """Exchange the places of two faces."""
+    face = p.face[f]
+    plane = p.plane[f]
+    p.face[f] = p.face[g]
+    p.plane[f] = p.plane[g]
+    p.face[g] = face
+    p.plane[g] = plane
+
+
+@wp.func
+def grow(p: wp.ref[Polytope], edges: wp.array[wp.vec2i], nearest: int) -> bool:
+    """Make the last corner, which sees the nearest face, one of the polytope; False if it then has no inside.
+
+    The faces that it sees are one piece. Rounding lets it see narrow ones elsewhere; taking those away as well would
+    tear the polytope, which could then have more than twice as many faces as corners.
+    """
     new = p.corners - 1
     at = p.at[new]
-    count = int(0)
+    taken = p.faces - 1  # faces from here on go
+    swap_faces(p, nearest, taken)
+    seen = taken  # faces from here on are seen
     f = int(0)
-    while f < p.faces:
+    while f < seen:
         plane = p.plane[f]
         if plane[0] * at[0] + plane[1] * at[1] + plane[2] * at[2] - plane[3] > -_FLAT:
-            if count + 3 > FACES_MAX:
-                return False
-            face = p.face[f]
-            count = add_edge(edges, count, face[0], face[1])
-            count = add_edge(edges, count, face[1], face[2])
-            count = add_edge(edges, count, face[2], face[0])
-            p.faces -= 1
-            p.face[f] = p.face[p.faces]
-            p.plane[f] = p.plane[p.faces]
+            seen -= 1
+            swap_faces(p, f, seen)
         else:
             f += 1
-    if p.faces + count > FACES_MAX or count < 3:
+    count = add_edges(edges, 0, p.face[taken])
+    f = seen
+    while f < taken:
+        if borders(edges, count, p.face[f]):
+            taken -= 1
+            swap_faces(p, f, taken)
+            count = add_edges(edges, count, p.face[taken])
+            f = seen
+        else:
+            f += 1
+    p.faces = taken
+    if count < 3 or taken + count > FACES_MAX:
         return False
     k = int(0)
     while k < count:
         add_face(p, edges[k][0], edges[k][1], new)
         k += 1
     return True
+
+
+@wp.func
+def place_point(p: wp.ref[Polytope], pair: wp.ref[CorePair], out: wp.vec3d, height: wp.float64) -> None:
+    """The point of the first core, from the face that the foot of the origin lies in: of a flat part there are more."""
+    foot = height * out
+    least = wp.float64(3.0e38)
+    f = int(0)
+    while f < p.faces:
+        if p.plane[f][3] <= height + _ENOUGH:
+            face = p.face[f]
+            weight = weigh_three(p.at[face[0]], p.at[face[1]], p.at[face[2]])
+            at = weight[0] * p.at[face[0]] + weight[1] * p.at[face[1]] + weight[2] * p.at[face[2]]
+            away = wp.length_sq(at - foot)
+            if away < least:
+                least = away
+                pair.point = weight[0] * p.first[face[0]] + weight[1] * p.first[face[1]] + weight[2] * p.first[face[2]]
+        f += 1
 
 
 @wp.func
@@ -189,17 +249,16 @@ def find_overlap(
         f = nearest_face(p)
         plane = p.plane[f]
         out = wp.vec3d(plane[0], plane[1], plane[2])
-        grows = p.corners < CORNERS_MAX and plane[3] < _NEVER
+        grows = plane[3] < _NEVER
         if grows:
             add_corner(s, t, pair, p, out)
             height = wp.dot(out, p.at[p.corners - 1])
-            if height - plane[3] <= _ENOUGH:
-                face = p.face[f]
-                weight = weigh_three(p.at[face[0]], p.at[face[1]], p.at[face[2]])
-                pair.point = weight[0] * p.first[face[0]] + weight[1] * p.first[face[1]] + weight[2] * p.first[face[2]]
+            # without room for more corners the direction still is one that separates, if hardly the shortest
+            if height - plane[3] <= _ENOUGH or p.corners == CORNERS_MAX:
+                place_point(p, pair, out, height)
                 pair.normal = -out
                 pair.distance = -height
                 pair.state = OVERLAP
                 grows = False
             else:
-                grows = grow(p, edges)
+                grows = grow(p, edges, f)
