@@ -88,7 +88,7 @@ def make_start_sliding(precisions: Precisions):
         started = scalar(0.0)
         row = int(p.row + lane())
         while row < p.row_end:
-            if s.projection[row].mode == SLIDING:
+            if s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0):
                 started += start_as_before(p, s, row)
             row += lane_count()
         return started

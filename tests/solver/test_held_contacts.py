@@ -1,6 +1,8 @@
 """Contacts that are held while the iteration begins: fewer iterations, the same minimizer."""
 
+import newton
 import numpy as np
+import warp as wp
 
 from sap_warp.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
@@ -59,3 +61,21 @@ def test_a_bottle_in_a_hand_that_shakes_takes_one_iteration(report):
     assert np.mean(iterations) < 1.4
     assert np.max(residuals) < 1e-4 * (1.0 + 1e-3)
     assert not shaken.sim.diverged.any()
+
+
+def test_a_box_that_slides_without_friction_takes_no_iteration():
+    """It has no slip to remember: where nothing changes, the velocity before is the solution."""
+    builder = newton.ModelBuilder(up_axis=newton.Axis.Z)
+    smooth = newton.ModelBuilder.ShapeConfig(ke=1e5, mu=0.0, gap=0.01, density=1000.0)
+    builder.add_ground_plane(cfg=smooth)
+    box = builder.add_body(xform=wp.transform(wp.vec3(0.0, 0.0, 0.05)))
+    builder.add_shape_box(box, hx=0.05, hy=0.05, hz=0.05, cfg=smooth)
+    sim = Simulation(builder.finalize("cpu"), dt=0.002, contact_preset_variant="robot", notes=False)
+    sim.step(400)
+    speeds = sim.joint_qd.numpy()
+    speeds[0, 0] = 1.0
+    sim.joint_qd.assign(speeds)
+    for _ in range(20):
+        sim.step()
+        assert sim.iterations[0] == 0
+    assert abs(sim.joint_qd.numpy()[0, 0] - 1.0) < 1e-6
