@@ -37,7 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sap_warp
-from sap_warp.simulation.profile import profile_stages
+from sap_warp.simulation.run.profile import profile_stages
 
 FALL_SECONDS = 2.0
 MASS_TOLERANCE = 1e-5

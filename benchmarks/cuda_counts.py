@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sap_warp.kernels.lanes import block_size
-from sap_warp.kernels.scratch import worlds_at_work
-from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.core.kernels.lanes import block_size
+from sap_warp.core.kernels.scratch import worlds_at_work
+from sap_warp.scene.shipped.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
 from tests.cuda import machine_code, registers
 from tests.cuda.emulator.device import Device

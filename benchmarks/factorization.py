@@ -14,10 +14,10 @@ import newton.examples
 import numpy as np
 import warp as wp
 
-from sap_warp.kernels.launch import solver_kernel
-from sap_warp.kernels.packed_rows import RowPattern, make_cholesky
-from sap_warp.kernels.types import FP64
-from sap_warp.solver.layout import build_layout
+from sap_warp.core.kernels.launch import solver_kernel
+from sap_warp.core.kernels.packed_rows import RowPattern, make_cholesky
+from sap_warp.core.kernels.types import FP64
+from sap_warp.solver.model.layout import build_layout
 
 
 def chain(dofs):

@@ -3,7 +3,7 @@
     python benchmarks/grasps.py [--dt 2,10] [--bodies ball,cube,bottle] [--seconds 20] [--output grasps.json]
     python benchmarks/grasps.py --show a.json b.json [--plot docs/images/grasps.png]
 
-The arm of `sap_warp.validation.shake`: a Panda swings all its joints with a ball, a cube or a bottle in its hand, in
+The arm of `validation.cases.shake`: a Panda swings all its joints with a ball, a cube or a bottle in its hand, in
 four worlds that differ by their swings. Every solver gets the same model, drives and targets; MuJoCo's is made from
 Newton's model by `export`, once as it comes and once tuned for grasps. All of them take their steps in turns in one
 program, on one processor; the cost of a step is the median of its processor time while the shaking begins (1 to 3 s),
@@ -25,7 +25,7 @@ import mujoco
 import numpy as np
 from export import to_mujoco
 
-from sap_warp.validation import shake
+from sap_warp.judge.validation.cases import shake
 
 WORLDS = 4
 SEARCHES = ("monotone_decay", "armijo_decay", "exact_root")

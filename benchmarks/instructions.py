@@ -26,9 +26,9 @@ def run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> N
     """In the child: settle, write the names of the stages, then replay nothing and each stage between two marks."""
     import warp as wp
 
-    from sap_warp.scenes import build_scene, randomize_start
+    from sap_warp.scene.shipped.scenes import build_scene, randomize_start
     from sap_warp.simulation import Simulation
-    from sap_warp.simulation.profile import record_stages
+    from sap_warp.simulation.run.profile import record_stages
 
     wp.config.log_level = wp.LOG_WARNING
     model, built = build_scene(scene, worlds, "cpu")

@@ -1,4 +1,4 @@
-"""Robots for MuJoCo C: an MJCF file as it is, a URDF with ground, base, armature and drives of `sap_warp.robots`."""
+"""Robots for MuJoCo C: an MJCF file as it is, a URDF with ground, base, armature and drives of `scene.robots`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import mujoco
 import numpy as np
 import trimesh
 
-from sap_warp.robots import Robot, robot_scene
-from sap_warp.scene.urdf import prepare_urdf
+from sap_warp.scene.assets.urdf import prepare_urdf
+from sap_warp.scene.robots import Robot, robot_scene
 
 HOMES = ("home", "stand", "standing", "default")
 

@@ -18,7 +18,7 @@ from robot_models import mujoco_of
 from robot_table import SCALAR, scalar_joints
 
 from sap_warp import Simulation
-from sap_warp.robots import Robot, list_robots
+from sap_warp.scene.robots import Robot, list_robots
 
 TINY = 1e-9
 """A step so short that drives and damping add nothing to the mass matrix [s]."""

@@ -24,7 +24,7 @@ import numpy as np
 from robot_models import mujoco_of
 
 from sap_warp import Simulation
-from sap_warp.robots import Robot, list_robots
+from sap_warp.scene.robots import Robot, list_robots
 
 COLUMNS = (
     "robot",

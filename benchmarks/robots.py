@@ -16,7 +16,7 @@ import newton.examples
 import numpy as np
 
 from sap_warp import SolverSAP
-from sap_warp.scene.hulls import replace_meshes
+from sap_warp.scene.assets.hulls import replace_meshes
 
 STIFFNESS, DISSIPATION, FRICTION, GAP = 1.0e5, 0.01, 0.8, 0.002
 IDENTITY = (0.0, 0.0, 0.0, 1.0)

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import warp as wp
 
-from sap_warp.cluster import Pool, connect
 from sap_warp.envs import RayVectorEnv, TaskVectorEnv
 from sap_warp.envs.shard import Shard
+from sap_warp.scale.cluster import Pool, connect
 
 WORKERS = (1, 2, 4)
 LARGE = 4 * 2**20

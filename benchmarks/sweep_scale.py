@@ -19,15 +19,16 @@ from unittest import mock
 
 import warp as wp
 
-from sap_warp.cluster import connect
-from sap_warp.sweeps import Definition, EngineOptions, begin_sweep, execute, resume_sweep, run
-from sap_warp.sweeps.check import check_definition
-from sap_warp.sweeps.dataset import Dataset
-from sap_warp.sweeps.definition import read_variations
-from sap_warp.sweeps.job import plan_tasks
-from sap_warp.sweeps.ray_engine import RayEngine
-from sap_warp.sweeps.schedule import Scheduler
-from sap_warp.sweeps.threads import ThreadEngine
+from sap_warp.scale.cluster import connect
+from sap_warp.scale.sweeps import Definition, EngineOptions, begin_sweep, resume_sweep
+from sap_warp.scale.sweeps.definition.check import check_definition
+from sap_warp.scale.sweeps.definition.definition import read_variations
+from sap_warp.scale.sweeps.results.dataset import Dataset
+from sap_warp.scale.sweeps.running import execute, run
+from sap_warp.scale.sweeps.running.job import plan_tasks
+from sap_warp.scale.sweeps.running.ray_engine import RayEngine
+from sap_warp.scale.sweeps.running.schedule import Scheduler
+from sap_warp.scale.sweeps.running.threads import ThreadEngine
 
 POINTS = 10_000
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from sap_warp import Simulation
-from sap_warp.viewer import Viewer
+from sap_warp.look.viewer import Viewer
 
 COUNT = "() => { window.frames_seen = 0; (function next() { window.frames_seen++; requestAnimationFrame(next) })() }"
 

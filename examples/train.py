@@ -13,8 +13,8 @@ import numpy as np
 import sap_warp
 from sap_warp.envs import Runner, termination
 from sap_warp.envs.tasks.cartpole import CartPoleSwingUp
-from sap_warp.learning.ars import ARS
-from sap_warp.learning.progress import Episodes
+from sap_warp.envs.training.ars import ARS
+from sap_warp.envs.training.progress import Episodes
 
 sap_warp.quiet()
 

@@ -5,7 +5,7 @@ The public names load on first use, so `import sap_warp` brings in neither Newto
 
 from typing import TYPE_CHECKING, Any
 
-from .lazy_names import lazy_names as _lazy_names
+from .core.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from . import conventions, randomization
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
         sap_estimate_rigid_contact_max,
         sap_normalize_broad_phase_mode,
     )
-    from .contacts import SapContacts, sap_contacts_from_newton
-    from .explain import explain_contact
-    from .model import (
+    from .core.warp_output import quiet
+    from .judge.explain import explain_contact
+    from .look.pictures import Camera, Recorder, RecordingError
+    from .look.signals import SignalError, SignalRecording
+    from .model.contacts import SapContacts, sap_contacts_from_newton
+    from .model.model import (
         SapControl,
         SapModel,
         SapState,
@@ -28,16 +31,9 @@ if TYPE_CHECKING:
         sap_model_from_newton,
         sap_state_from_newton,
     )
-    from .pictures import Camera, Recorder, RecordingError
-    from .rollouts import Rollouts, Trajectories, rollout
-    from .scene import (
-        SapLoadedScene,
-        SapSceneError,
-        SapUnsupportedSceneFeature,
-        load_sap_scene,
-        load_sap_scene_config,
-    )
-    from .signals import SignalError, SignalRecording
+    from .scale.rollouts import Rollouts, Trajectories, rollout
+    from .scale.sweeps import SweepError, SweepResult, sweep
+    from .scene import SapLoadedScene, SapSceneError, SapUnsupportedSceneFeature, load_sap_scene, load_sap_scene_config
     from .simulation import (
         ActionLatency,
         CheckpointError,
@@ -63,23 +59,21 @@ if TYPE_CHECKING:
         SolveStatus,
         UnsupportedModelError,
     )
-    from .sweeps import SweepError, SweepResult, sweep
-    from .warp_output import quiet
 
 # Public name -> submodule that defines it; a submodule that is itself public maps to its own name.
 # This table decides what loads; see `lazy_names`.
 _SUBMODULE_OF = {
     "conventions": "conventions",
     "randomization": "randomization",
-    "SapModel": "model",
-    "SapState": "model",
-    "SapControl": "model",
-    "sap_model_from_newton": "model",
-    "sap_state_from_newton": "model",
-    "sap_control_from_newton": "model",
-    "explain_contact": "explain",
-    "SapContacts": "contacts",
-    "sap_contacts_from_newton": "contacts",
+    "SapModel": "model.model",
+    "SapState": "model.model",
+    "SapControl": "model.model",
+    "sap_model_from_newton": "model.model",
+    "sap_state_from_newton": "model.model",
+    "sap_control_from_newton": "model.model",
+    "explain_contact": "judge.explain",
+    "SapContacts": "model.contacts",
+    "sap_contacts_from_newton": "model.contacts",
     "SapCollisionModel": "collision",
     "SapCollisionState": "collision",
     "SapCollisionPipeline": "collision",
@@ -101,18 +95,18 @@ _SUBMODULE_OF = {
     "SapUnsupportedSceneFeature": "scene",
     "load_sap_scene": "scene",
     "load_sap_scene_config": "scene",
-    "Camera": "pictures",
-    "Recorder": "pictures",
-    "RecordingError": "pictures",
-    "SignalRecording": "signals",
-    "SignalError": "signals",
-    "Rollouts": "rollouts",
-    "Trajectories": "rollouts",
-    "rollout": "rollouts",
-    "sweep": "sweeps",
-    "SweepError": "sweeps",
-    "SweepResult": "sweeps",
-    "quiet": "warp_output",
+    "Camera": "look.pictures",
+    "Recorder": "look.pictures",
+    "RecordingError": "look.pictures",
+    "SignalRecording": "look.signals",
+    "SignalError": "look.signals",
+    "Rollouts": "scale.rollouts",
+    "Trajectories": "scale.rollouts",
+    "rollout": "scale.rollouts",
+    "sweep": "scale.sweeps",
+    "SweepError": "scale.sweeps",
+    "SweepResult": "scale.sweeps",
+    "quiet": "core.warp_output",
     "Simulation": "simulation",
     "SimulationState": "simulation",
     "CheckpointError": "simulation",

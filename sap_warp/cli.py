@@ -33,7 +33,8 @@ from .commands import (
 )
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
 from .commands.examples import EXAMPLES, FIRST_STEP, add_examples
-from .scene_files import UnknownSceneError, printable
+from .core.printable import printable
+from .scene.shipped.scene_files import UnknownSceneError
 
 COMMANDS = (
     *(run, view, plot, sweep, bench, check, diagnose, explain),

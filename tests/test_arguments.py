@@ -10,7 +10,7 @@ import warp as wp
 
 import sap_warp
 from sap_warp import SapCollisionPipeline, SapContacts, SapControl, SapModel, SapState, Simulation, SolverSAP
-from sap_warp.scenes import build_scene
+from sap_warp.scene.shipped.scenes import build_scene
 from tests.support.simulations import make_sim
 
 WORLDS, NAN, INF = 2, math.nan, math.inf

@@ -15,13 +15,14 @@ from types import ModuleType
 import pytest
 
 import sap_warp
+import sap_warp.model
 import sap_warp.scene
 import sap_warp.solver
 from tests.support.markdown import blocks
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-LAZY = (sap_warp, sap_warp.scene, sap_warp.solver)
+LAZY = (sap_warp, sap_warp.model, sap_warp.scene, sap_warp.solver)
 """Packages that load their names on first use."""
 HEAVY_MODULES = {"newton", "warp", "numpy", "pxr", "viser", "rich", "pydantic", "yaml", "trimesh", "scipy"}
 

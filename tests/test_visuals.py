@@ -6,9 +6,9 @@ import pytest
 import trimesh
 import warp as wp
 
+from sap_warp.look.visuals import GREY, find_colliders, find_visuals, make_geometry
 from sap_warp.scene import load_sap_scene
-from sap_warp.scene_files import find_scene_file
-from sap_warp.visuals import GREY, find_colliders, find_visuals, make_geometry
+from sap_warp.scene.shipped.scene_files import find_scene_file
 
 
 class Loaded:

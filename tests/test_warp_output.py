@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from sap_warp.warp_output import NO_DRIVER, without_driver_warning
+from sap_warp.core.warp_output import NO_DRIVER, without_driver_warning
 
 
 def test_only_the_warning_about_the_driver_is_left_out(capfd):

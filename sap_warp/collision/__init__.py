@@ -5,10 +5,10 @@ It stands on `newton.CollisionPipeline`. This package adds the views that the so
 way to the contacts of models that meet only the ground.
 """
 
-from ..contacts import ContactCapacityError
-from .capacity import sap_estimate_rigid_contact_max
+from ..model.contacts import ContactCapacityError
+from .broad.pairs import UnsupportedPair
+from .buffers.capacity import sap_estimate_rigid_contact_max
 from .model import SapCollisionModel
-from .pairs import UnsupportedPair
 from .pipeline import BROAD_PHASE_MODES, SapCollisionPipeline, sap_normalize_broad_phase_mode
 from .state import SapCollisionState, sap_collision_state_from_state
 

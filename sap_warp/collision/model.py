@@ -5,8 +5,8 @@ from __future__ import annotations
 import newton
 import warp as wp
 
-from ..model import SapModel
-from ..newton_view import NewtonView
+from ..model.model import SapModel
+from ..model.newton_view import NewtonView
 from .state import SapCollisionState
 
 

@@ -16,21 +16,21 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..kernels.structs import StructArgument, StructCache
-from .capacity import MESH_LIKE, contact_bound, most_of_pairs
-from .counts import FURTHER, WHOLE
-from .cpu_broad_phase import Candidates, owners_of, sort_by_body, travel_of
-from .ground import GroundTable, ground_bound, is_ground_pair
-from .hull_tables import make_hulls
-from .near_pairs import has_own_pairs, meet_pairs, search_pairs
+from ..core.kernels.structs import StructArgument, StructCache
+from .broad.aabb import KNOWN_KINDS, Shapes
+from .broad.broad_phase import Candidates, owners_of, sort_by_body, travel_of
+from .broad.pairs import name_pair
+from .buffers.capacity import MESH_LIKE, contact_bound, most_of_pairs
+from .buffers.counts import FURTHER, WHOLE
+from .buffers.overflow import Overflow, larger_capacity
+from .buffers.records import CapacityRecord
+from .buffers.rows import RowArguments
+from .finish_pass import PassEnd
+from .narrow.ground import GroundTable, ground_bound, is_ground_pair
+from .narrow.hulls.tables import make_hulls
+from .narrow.narrow_phase import has_own_pairs, meet_pairs, search_pairs
 from .newton_compat import AdaptedPipeline, has_surface_velocity
-from .overflow import Overflow, larger_capacity
-from .pairs import name_pair
-from .pass_end import PassEnd
 from .ranges import GroundRanges, ListedRanges, PassSpan
-from .records import CapacityRecord
-from .rows import RowArguments
-from .shape_boxes import KNOWN_KINDS, Shapes
 from .state import SapCollisionState
 
 

@@ -10,27 +10,27 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..contacts import SapContacts, newton_contacts_of
-from ..faq import see
-from ..kernels.capture import launches
-from ..kernels.room import BELT_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
-from ..model import SapModel, check_array, check_bool, check_time_step
-from .capacity import MESH_LIKE, sap_estimate_rigid_contact_max
-from .counts import LAST, LAST_DROPPED, PEAK
-from .model import SapCollisionModel, newton_model_of
-from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, has_surface_velocity, publish_capacity
-from .overflow import Overflow, larger_capacity
-from .pairs import (
+from ..core.faq import see
+from ..core.runtime.capture import launches
+from ..core.runtime.memory_budget import BELT_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
+from ..model.contacts import SapContacts, newton_contacts_of
+from ..model.model import SapModel, check_array, check_bool, check_time_step
+from .broad.pairs import (
     UnsupportedPair,
     describe,
     find_unsupported_pairs,
     refuse_hydroelastic_pairs,
     warn_if_unreliable,
 )
+from .buffers.capacity import MESH_LIKE, sap_estimate_rigid_contact_max
+from .buffers.counts import LAST, LAST_DROPPED, PEAK
+from .buffers.overflow import Overflow, larger_capacity
+from .buffers.records import CapacityRecord
+from .model import SapCollisionModel, newton_model_of
+from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, has_surface_velocity, publish_capacity
 from .paths import PATHS, NewtonPath, PathChoice, PathParts, choose_path
 from .ranges import Ranges
-from .records import CapacityRecord
-from .seams import SeamFilter, find_seams
+from .repair.coplanar_boxes import SeamFilter, find_seams
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")

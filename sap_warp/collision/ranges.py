@@ -14,14 +14,14 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..model import SapState
-from .counts import FIRST, FURTHER, note_totals
-from .ground import GroundTable
+from ..model.model import SapState
+from .buffers.counts import FIRST, FURTHER, note_totals
+from .buffers.overflow import Overflow
+from .buffers.records import CapacityRecord
+from .buffers.rows import RowArguments
+from .narrow.ground import GroundTable
 from .newton_compat import AdaptedPipeline
-from .overflow import Overflow
-from .records import CapacityRecord
-from .rows import RowArguments
-from .seams import SeamFilter
+from .repair.coplanar_boxes import SeamFilter
 from .state import SapCollisionState, sap_collision_state_from_state
 
 Span = tuple[int, int]

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import newton
 import warp as wp
 
-from ..model import SapState
+from ..model.model import SapState
 
 
 @wp.kernel(enable_backward=False)

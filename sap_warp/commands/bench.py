@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _solver_options(arguments: argparse.Namespace) -> dict[str, str]:
     """Options given on the command line, checked."""
-    from ..solver.options import expand_options
+    from ..solver.settings.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
     options = {name: value for name, value in given.items() if value is not None}
@@ -102,7 +102,7 @@ def _build(
 ) -> tuple[Simulation, Mapping[str, float | None]]:
     """The simulation, and how long the scene itself wants to run: ``frames`` or ``duration``, if it says so."""
     from ..simulation import Simulation
-    from ..simulation.keyframes import go_home
+    from ..simulation.checkpoint.keyframes import go_home
 
     loaded = load_source(source, device=device, num_worlds=arguments.num_worlds, confine=arguments.confine)
     sim = Simulation.from_loaded(loaded, dt=arguments.dt, threads=arguments.threads, **options)
@@ -143,7 +143,7 @@ def _prepare(sim: Simulation, imported: float, built: float) -> dict[str, float]
 
 def _profile(sim: Simulation, frames: int) -> dict[str, float]:
     """Run once more from the start with the stages apart; returns the time of each [us per world-step]."""
-    from ..simulation.profile import profile_stages
+    from ..simulation.run.profile import profile_stages
 
     sim.reset()
     return profile_stages(sim, frames)

@@ -8,16 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..notes import show_notes
-from ..scene_files import printable
-from .common import (
-    add_confine_argument,
-    find_device,
-    positive_int,
-    print_summary,
-    print_table,
-    scene_listing,
-)
+from ..core.notes import show_notes
+from ..core.printable import printable
+from .common import add_confine_argument, find_device, positive_int, print_summary, print_table, scene_listing
 from .sources import find_source, load_source
 
 if TYPE_CHECKING:
@@ -86,7 +79,7 @@ def _blank_repeats(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def _lists(scene: SapLoadedScene, wanted: list[str]) -> dict[str, Any]:
     """Tables of the first world; those of joints bring the actuators if there are any."""
-    from ..simulation.inventory import Inventory
+    from ..simulation.views.inventory import Inventory
 
     inventory = Inventory(scene.sap_model.newton_model)
     tables = {name: getattr(inventory, name)() for name in wanted}
@@ -107,7 +100,7 @@ def _print(scene: SapLoadedScene) -> None:
 
 
 def _problems(error: SapSceneError) -> list[dict[str, Any]]:
-    from ..scene.errors import format_path
+    from ..scene.text.errors import format_path
 
     return [
         {"kind": "error", "message": p.message, "path": format_path(p.path), "file": p.file, "line": p.line}

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..faq import see
-from ..scene_files import printable, scene_description, shipped_scenes
-from ..warp_output import without_driver_warning
+from ..core.faq import see
+from ..core.printable import printable
+from ..core.warp_output import without_driver_warning
+from ..scene.shipped.scene_files import scene_description, shipped_scenes
 
 COMPILING = "Preparing kernels: compiled on the first run (some 15 s on two cores), then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130

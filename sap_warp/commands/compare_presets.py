@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scene_files import find_scene_file
+from ..scene.shipped.scene_files import find_scene_file
 from .common import (
     COMPILING,
     EXIT_OK,
@@ -24,7 +24,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..compare import PresetComparison
+    from ..judge.compare import PresetComparison
 
 
 def add_parser(commands: Any) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.every > arguments.steps:
         raise CommandError(f"--every {arguments.every} is larger than --steps {arguments.steps}: nothing to compare.")
     device = find_device(arguments.device)
-    from ..compare import TIGHT_TOLERANCES, compare_presets
+    from ..judge.compare import TIGHT_TOLERANCES, compare_presets
 
     print(COMPILING, flush=True)
     with asked_by_user(), show_progress(arguments.steps) as report:

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ..scene_files import SHORT_NAMES, shipped_scenes
-from ..task_names import TASKS
+from ..core.task_names import TASKS
+from ..scene.shipped.scene_files import SHORT_NAMES, shipped_scenes
 from .common import EXIT_OK
 
 PRESETS = ("approx32", "approx64", "drake", "robot")

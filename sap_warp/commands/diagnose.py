@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scene_files import printable
+from ..core.printable import printable
 from .common import (
     EXIT_OK,
     add_run_arguments,
@@ -22,7 +22,7 @@ from .common import (
 from .run import make_simulation, prepare
 
 if TYPE_CHECKING:
-    from ..diagnose import Report
+    from ..judge.diagnose import Report
 
 EXIT_PROBLEMS = 1
 """There is a finding of the kind "problem"."""
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     check_target(arguments.json)
     sim = make_simulation(arguments)
-    from ..diagnose import diagnose
+    from ..judge.diagnose import diagnose
 
     prepare(sim)
     if arguments.after is not None:

@@ -45,9 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json is not None and not shapes:
         raise CommandError("--json needs two shapes to explain.")
     device = find_device(arguments.device)
-    from ..explain import explain_contact, shape_names
+    from ..judge.explain import explain_contact, shape_names
     from ..scene.solver_options import PASSED_ON
-    from ..solver.options import expand_options, override_options
+    from ..solver.settings.options import expand_options, override_options
 
     with asked_by_user():
         if arguments.preset is not None:

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     print(COMPILING, flush=True)
     with asked_by_user():
-        from ..learning.training import Player
+        from ..envs.training.training import Player
 
         try:
             options = {"device": device, "threads": arguments.threads}
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def make_video(place: Path, target: Path, seed: int = 0, seconds: float | None = None) -> bool:
     """Film a policy in one world; says so where that cannot be done, and returns whether it was."""
-    from ..learning.film import FilmError, film
+    from ..envs.training.film import FilmError, film
 
     def say(length: float) -> None:
         print(f"filming {length:.0f} s into {target}: some {3.0 * length:.0f} s on one core ...", flush=True)

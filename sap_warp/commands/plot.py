@@ -30,8 +30,8 @@ def add_parser(commands: Any) -> None:
 def plot(arguments: argparse.Namespace) -> int:
     """Run the command."""
     find_source(arguments)  # fails before the slow imports
-    from ..signals import list_signals
-    from ..signals.files import check_signal_file
+    from ..look.signals import list_signals
+    from ..look.signals.files import check_signal_file
 
     target = arguments.output or Path(f"{arguments.robot or Path(arguments.scene).stem}.png")
     try:

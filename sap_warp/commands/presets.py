@@ -18,7 +18,7 @@ def run(_: argparse.Namespace) -> int:
     """Run the command."""
     from dataclasses import fields
 
-    from ..solver.options import PRESETS
+    from ..solver.settings.options import PRESETS
 
     names = [field.name for field in fields(next(iter(PRESETS.values())))]
     values = {name: [_shown(getattr(preset, name)) for preset in PRESETS.values()] for name in names}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .common import CommandError, asked_by_user, positive_int, positive_number, show_progress
 
 if TYPE_CHECKING:
-    from ..pictures import Recorder
+    from ..look.pictures import Recorder
     from ..simulation import Simulation
 
 
@@ -58,7 +58,7 @@ def check_recording(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    from ..pictures import RecordingError
+    from ..look.pictures import RecordingError
 
     try:
         yield
@@ -69,7 +69,7 @@ def _one_line() -> Iterator[None]:
 def open_recorder(sim: Simulation, arguments: argparse.Namespace) -> Recorder | None:
     """The recording that was asked for, if any."""
     with _one_line(), asked_by_user():
-        from ..pictures import as_camera
+        from ..look.pictures import as_camera
 
         camera = as_camera(arguments.camera)
         if arguments.record is None:
@@ -99,7 +99,7 @@ def write_last_picture(sim: Simulation, arguments: argparse.Namespace) -> None:
     """Write a picture of the first world, if it was asked for."""
     if arguments.picture is None:
         return
-    from ..pictures.files import write_picture
+    from ..look.pictures.files import write_picture
 
     target = Path(arguments.picture)
     with _one_line(), asked_by_user():

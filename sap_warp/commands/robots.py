@@ -16,8 +16,8 @@ def add_parser(commands: Any) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Run the command."""
-    from ..robots import list_robots
-    from ..robots.catalogue import FOLDERS, MENAGERIE
+    from ..scene.robots import list_robots
+    from ..scene.robots.catalogue import FOLDERS, MENAGERIE
 
     rows = [(robot.name, robot.place, robot.kind, robot.inside or str(robot.path)) for robot in list_robots()]
     print_table("Robots", ("name", "place", "format", "file"), rows)

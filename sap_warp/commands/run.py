@@ -9,7 +9,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..notes import show_notes
+from ..core.notes import show_notes
 from .common import (
     COMPILING,
     EXIT_DIVERGED,
@@ -71,11 +71,11 @@ def make_simulation(arguments: argparse.Namespace) -> Simulation:
     """The simulation that ``arguments`` ask for; says what it is."""
     source = find_source(arguments)  # fails before the slow imports
     device = find_device(arguments.device)
-    from ..scenes import randomize_start
+    from ..scene.shipped.scenes import randomize_start
     from ..simulation import Simulation
-    from ..simulation.compile import compile_ahead
-    from ..simulation.keyframes import go_home
-    from ..solver.options import expand_options
+    from ..simulation.checkpoint.keyframes import go_home
+    from ..simulation.run.compile import compile_ahead
+    from ..solver.settings.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
     options = {name: value for name, value in given.items() if value is not None}
@@ -165,7 +165,7 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
 
 def name_solver(sim: Simulation) -> str:
     """Preset and line search, and a better preset where links are light for what they hold."""
-    from ..advice.weights import advise_weights
+    from ..judge.advice.weights import advise_weights
 
     options = sim.shards[0].solver.options
     light = advise_weights(sim.model, {"contact_weight_mode": options.contact_weight_mode})

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scene_files import find_scene_file
+from ..scene.shipped.scene_files import find_scene_file
 from .common import DEFAULT_SCENE, CommandError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def find_source(arguments: argparse.Namespace) -> Any:
         return find_scene_file(arguments.scene)
     if arguments.scene not in (None, DEFAULT_SCENE):
         raise CommandError("give a scene or --robot, not both")
-    from ..robots import UnknownRobotError, robot_scene
+    from ..scene.robots import UnknownRobotError, robot_scene
 
     try:
         return robot_scene(arguments.robot)
@@ -32,7 +32,7 @@ def find_source(arguments: argparse.Namespace) -> Any:
 def load_source(source: Any, **options: Any) -> SapLoadedScene:
     """Load what `find_source` found. The file of a robot is a scene of its own, and a note says what that adds."""
     from ..scene import load_sap_scene
-    from ..scene.robot_files import scene_of_robot
+    from ..scene.assets.robot_files import scene_of_robot
 
     robot = scene_of_robot(source) if isinstance(source, Path) else None
     if robot is None:

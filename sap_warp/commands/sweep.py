@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..scene_files import find_scene_file
+from ..scene.shipped.scene_files import find_scene_file
 from .common import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -26,7 +26,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..sweeps import Definition, SweepResult
+    from ..scale.sweeps import Definition, SweepResult
 
 EXIT_FAILED = 1
 """Some points could not be run."""
@@ -137,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _look(folder: Path) -> SweepResult:
-    from ..sweeps import SweepResult
+    from ..scale.sweeps import SweepResult
 
     return SweepResult(folder)
 
@@ -145,8 +145,8 @@ def _look(folder: Path) -> SweepResult:
 def _sweep(folder: Path, arguments: argparse.Namespace, goes_on: bool) -> SweepResult:
     devices = arguments.device.split(",") if arguments.device else [None]
     found = [find_device(name) for name in devices]
-    from ..sweeps import EngineOptions, begin_sweep, resume_sweep
-    from ..sweeps.plot import check_plot
+    from ..scale.sweeps import EngineOptions, begin_sweep, resume_sweep
+    from ..scale.sweeps.results.plot import check_plot
 
     on_gpu = arguments.gpus_per_worker > 0.0 or not found[0].is_cpu
     definition = _definition(arguments, "cuda" if on_gpu else "cpu")
@@ -166,8 +166,8 @@ def _sweep(folder: Path, arguments: argparse.Namespace, goes_on: bool) -> SweepR
 
 def _definition(arguments: argparse.Namespace, device: str) -> Definition | None:
     """What the arguments ask for; None to take it from the folder."""
-    from ..sweeps import Definition
-    from ..sweeps.definition import name_scene, read_variations
+    from ..scale.sweeps import Definition
+    from ..scale.sweeps.definition.definition import name_scene, read_variations
 
     given = {name: getattr(arguments, name) for name in (*_DEFINING, "preset", "line_search", "confine")}
     given = {name: value for name, value in given.items() if value is not None}
@@ -251,8 +251,8 @@ def _print(result: SweepResult) -> None:
 
 def _run_point(folder: Path, number: int) -> int:
     find_device("cpu")  # Warp is quiet from here on
-    from ..sweeps import SweepResult, run_point
-    from ..sweeps.dataset import RUN_COLUMNS
+    from ..scale.sweeps import SweepResult, run_point
+    from ..scale.sweeps.results.dataset import RUN_COLUMNS
 
     row = run_point(folder, number)
     shown = [(name, str(value)) for name, value in row.items() if not isinstance(value, list)]

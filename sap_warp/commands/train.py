@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..faq import see
-from ..task_names import shipped_tasks
+from ..core.faq import see
+from ..core.task_names import shipped_tasks
 from .common import (
     COMPILING,
     EXIT_INTERRUPTED,
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     if arguments.algorithm == "ppo":
         _prepare_torch(arguments.threads)
-    from ..learning.training import Plan, Training, defaults_of
+    from ..envs.training.training import Plan, Training, defaults_of
 
     with _complaints():
         usual = defaults_of(arguments.task, arguments.algorithm)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .common import CommandError, find_device
 
 if TYPE_CHECKING:
-    from ..validation import Case, Outcome
+    from ..judge.validation import Case, Outcome
 
     Results = dict[str, tuple[Case, Outcome]]
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = _print_failures(results)
     print(f"{len(results) - failed} of {len(results)} cases pass, {time.perf_counter() - start:.0f} s.")
     if arguments.out is not None:
-        from ..validation.report import write_report
+        from ..judge.validation.report import write_report
 
         print(f"Report: {write_report(results, arguments.out, arguments.quick)}")
     return 1 if failed else 0
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _choose(only: list[str] | None) -> list[Case]:
     find_device(None)
-    from ..validation import load_cases
+    from ..judge.validation import load_cases
 
     cases = load_cases()
     if only is None:
@@ -85,7 +85,7 @@ def _choose(only: list[str] | None) -> list[Case]:
 
 def _run_all(cases: list[Case], quick: bool) -> Results:
     """Run the cases one after another; an exception counts as a bound that was not kept."""
-    from ..validation import Outcome
+    from ..judge.validation import Outcome
 
     _quiet_drake()
     print("The first case also compiles the kernels, which can take a minute.", flush=True)
@@ -126,7 +126,7 @@ def _tightest(outcome: Outcome) -> Any:
 
 def _print_table(results: Results) -> None:
     """Each case with the row that is nearest to its bound."""
-    from ..validation.report import number
+    from ..judge.validation.report import number
 
     lines = []
     for name, (_, outcome) in results.items():
@@ -152,7 +152,7 @@ def _print_table(results: Results) -> None:
 
 def _print_failures(results: Results) -> int:
     """Every broken bound with its reason; returns the number of cases that failed."""
-    from ..validation.report import number
+    from ..judge.validation.report import number
 
     failed = 0
     for name, (_, outcome) in results.items():

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def open_viewer(sim: Simulation, arguments: argparse.Namespace, **options: bool) -> Any:
     """The page that ``arguments`` ask for; it does not run yet."""
-    from ..viewer import Viewer, ViewerError
+    from ..look.viewer import Viewer, ViewerError
 
     try:
         return Viewer(
@@ -110,6 +110,6 @@ def open_viewer(sim: Simulation, arguments: argparse.Namespace, **options: bool)
 
 def print_address(viewer: Any) -> None:
     """Say where the page is."""
-    from ..viewer.show import announce
+    from ..look.viewer.show import announce
 
     announce(viewer)

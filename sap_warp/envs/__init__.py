@@ -8,23 +8,23 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .adapters.gym import TaskEnv, TaskVectorEnv
+    from .adapters.ray import RayVectorEnv
+    from .adapters.rsl import RslRlVecEnv
+    from .adapters.sb3 import StableBaselinesVecEnv
     from .draws import Draws
-    from .gym import TaskEnv, TaskVectorEnv
-    from .ray import RayVectorEnv
     from .registration import find_task, register, shipped_tasks
-    from .rsl import RslRlVecEnv
     from .runner import Ended, Runner, Step
-    from .sb3 import StableBaselinesVecEnv
     from .task import Task
     from .terms import ActionTerm, JointEfforts, JointPositions, metric, observation, reward, termination
 
 _SUBMODULE_OF = {
-    "RayVectorEnv": "ray",
-    "RslRlVecEnv": "rsl",
-    "StableBaselinesVecEnv": "sb3",
+    "RayVectorEnv": "adapters.ray",
+    "RslRlVecEnv": "adapters.rsl",
+    "StableBaselinesVecEnv": "adapters.sb3",
     "Draws": "draws",
-    "TaskEnv": "gym",
-    "TaskVectorEnv": "gym",
+    "TaskEnv": "adapters.gym",
+    "TaskVectorEnv": "adapters.gym",
     "find_task": "registration",
     "register": "registration",
     "shipped_tasks": "registration",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..faq import see
+from ..core.faq import see
 
 
 class Arrays:

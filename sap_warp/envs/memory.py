@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..simulation.arrays import is_tensor, to_host
+from ..simulation.views.arrays import is_tensor, to_host
 
 if TYPE_CHECKING:
     from .runner import Runner

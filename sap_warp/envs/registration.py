@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..task_names import NAMESPACE, TASKS, VERSION, shipped_tasks
+from ..core.task_names import NAMESPACE, TASKS, VERSION, shipped_tasks
 
 if TYPE_CHECKING:
     from .task import Task
@@ -88,8 +88,8 @@ def register() -> None:
         if task_id not in registration.registry:
             registration.register(
                 id=task_id,
-                entry_point="sap_warp.envs.gym:TaskEnv",
-                vector_entry_point="sap_warp.envs.gym:TaskVectorEnv",
+                entry_point="sap_warp.envs.adapters.gym:TaskEnv",
+                vector_entry_point="sap_warp.envs.adapters.gym:TaskVectorEnv",
                 kwargs={"task": name},
                 disable_env_checker=True,
             )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..simulation.health import FAILED_FROM
+from ..simulation.run.health import FAILED_FROM
 from .draws import Draws, mix, world_keys
 from .task import Task
 from .terms import Term

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..simulation.selection import compress
+from ..simulation.views.selection import compress
 
 if TYPE_CHECKING:
     from .task import Task

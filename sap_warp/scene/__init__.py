@@ -5,19 +5,19 @@ The names load on first use, so that the schema of scene files brings in neither
 
 from typing import TYPE_CHECKING
 
-from ..lazy_names import lazy_names
+from ..core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .control import ControlSequence
-    from .errors import Problem, SapSceneError, SapUnsupportedSceneFeature
     from .loader import SapLoadedScene, load_sap_scene, load_sap_scene_config
+    from .objects.control import ControlSequence
+    from .text.errors import Problem, SapSceneError, SapUnsupportedSceneFeature
 
 _SUBMODULE_OF = {
-    "ControlSequence": "control",
-    "Problem": "errors",
+    "ControlSequence": "objects.control",
+    "Problem": "text.errors",
     "SapLoadedScene": "loader",
-    "SapSceneError": "errors",
-    "SapUnsupportedSceneFeature": "errors",
+    "SapSceneError": "text.errors",
+    "SapUnsupportedSceneFeature": "text.errors",
     "load_sap_scene": "loader",
     "load_sap_scene_config": "loader",
 }

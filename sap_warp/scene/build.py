@@ -10,16 +10,16 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..model import register_tau
-from ..notes import Note
-from .document import SceneDocument
-from .errors import Complaint, Path, Problem, SapSceneError, format_path
-from .materials import describe_unused
+from ..core.notes import Note
+from ..model.model import register_tau
+from .assets.sources import AssetSourceError
+from .objects.materials import describe_unused
 from .schema import Scene
-from .sources import AssetSourceError
+from .text.document import SceneDocument
+from .text.errors import Complaint, Path, Problem, SapSceneError, format_path
 
 if TYPE_CHECKING:
-    from .mjcf.keyframes import KeyEntries
+    from .assets.mjcf.bodies.keyframes import KeyEntries
 
 
 TIME_STEP_NOTE = "time-step"

@@ -9,10 +9,10 @@ from typing import Any
 import newton
 import numpy as np
 
-from .bounds import COORDINATE, LENGTH, MAX_INERTIA, MAX_MASS, SIZE, SPEED, Quantity
 from .build import SceneBuild
-from .errors import Complaint, Path
-from .selectors import joint_entries
+from .edits.selectors import joint_entries
+from .objects.bounds import COORDINATE, LENGTH, MAX_INERTIA, MAX_MASS, SIZE, SPEED, Quantity
+from .text.errors import Complaint, Path
 
 _MESHES = (newton.GeoType.MESH, newton.GeoType.CONVEX_MESH)
 _WITH_QUATERNION = (newton.JointType.FREE, newton.JointType.DISTANCE, newton.JointType.BALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .schema import Scene
-from .values import NUMBER_SCHEMA
+from .text.values import NUMBER_SCHEMA
 
 
 def scene_json_schema() -> dict[str, Any]:

@@ -14,39 +14,39 @@ from typing import Any
 import newton
 import warp as wp
 
-from ..advice.weights import LIGHT_LINKS, advise_weights
 from ..collision import SapCollisionModel, SapCollisionState, sap_collision_state_from_state
-from ..collision.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
-from ..kernels.room import BUFFER_PLACE, WORLD_PLACE, room_problem
-from ..model import SapControl, SapModel, SapState
-from ..notes import Note
-from ..scene_files import printable
-from ..solver.initial_poses import place_bodies
-from ..solver.options import override_options
+from ..collision.buffers.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
+from ..core.notes import Note
+from ..core.printable import printable
+from ..core.runtime.memory_budget import BUFFER_PLACE, WORLD_PLACE, room_problem
+from ..judge.advice.weights import LIGHT_LINKS, advise_weights
+from ..model.model import SapControl, SapModel, SapState
+from ..solver.model.initial_poses import place_bodies
+from ..solver.settings.options import override_options
 from ..solver.support import UnsupportedModelError, check_model
-from .assets import import_assets
-from .bodies import add_bodies
+from .assets.assets import import_assets
+from .assets.mjcf.bodies.keyframes import Keyframe, make_keyframes
 from .build import TIME_STEP_NOTE, SceneBuild
 from .check import check_result, note_changed_inertias, place_of
-from .control import ControlSequence, read_control
-from .document import SceneDocument, read_document
-from .errors import SapSceneError, SapUnsupportedSceneFeature, show
-from .joint_defaults import note_armature_of_floating_joints, set_joint_defaults
-from .joints import add_joints
-from .materials import set_defaults
-from .mjcf.keyframes import Keyframe, make_keyframes
+from .edits.post_build import apply_initial_joint_q, apply_post_build
+from .edits.worlds import add_contact_pairs, add_ground, check_extent, finalize, replicate_world
 from .notes import note_advice
-from .overrides import apply_overrides
-from .placement import note_misplaced_bodies
-from .post_build import apply_initial_joint_q, apply_post_build
-from .provenance import provenance_of_worlds
+from .objects.bodies import add_bodies
+from .objects.control import ControlSequence, read_control
+from .objects.joint_defaults import note_armature_of_floating_joints, set_joint_defaults
+from .objects.joints import add_joints
+from .objects.materials import set_defaults
+from .objects.placement import note_misplaced_bodies
+from .objects.visuals import AssetVisuals, read_asset_visuals
 from .schema import Scene
 from .size import adding_bodies, check_size, copying_worlds, describe_simulation
-from .source_file import confined_by_environment
+from .text.document import SceneDocument, read_document
+from .text.errors import SapSceneError, SapUnsupportedSceneFeature, show
+from .text.overrides import apply_overrides
+from .text.provenance import provenance_of_worlds
+from .text.source_file import confined_by_environment
+from .text.values import LARGEST_INTEGER
 from .validate import validate_document
-from .values import LARGEST_INTEGER
-from .visuals import AssetVisuals, read_asset_visuals
-from .worlds import add_contact_pairs, add_ground, check_extent, finalize, replicate_world
 
 SceneSource = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -104,7 +104,7 @@ class SapLoadedScene:
     load_display: Callable[[], newton.Model] | None = None
     """Loads one world with the shapes for the eye that the scene leaves out; None if it leaves none out."""
     read_visuals: Callable[[], AssetVisuals | None] | None = None
-    """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.visuals`."""
+    """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.look.visuals`."""
 
     def notes_with(self, dt: float | None, solver: Mapping[str, Any] | None = None) -> list[Note]:
         """Its notes for a run with the time step ``dt`` [s]: nothing is suggested to one who chose.

@@ -7,9 +7,11 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from . import objects, operations, schema
-from .fields import JOINT_FIELDS, SHAPE_FIELDS, JointFields, ShapeFields, WithShapeFields
-from .section import Section
+from . import schema
+from .edits import operations
+from .objects import objects
+from .objects.fields import JOINT_FIELDS, SHAPE_FIELDS, JointFields, ShapeFields, WithShapeFields
+from .text.section import Section
 
 _BLOCKS: tuple[tuple[str, type[Section]], ...] = (
     ("Scene", schema.Scene),

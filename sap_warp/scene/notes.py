@@ -5,12 +5,12 @@ from __future__ import annotations
 import newton
 import numpy as np
 
-from ..advice import advise
-from ..advice.joints import WITHOUT_GAINS, WITHOUT_MODE, idle_gains, undriven_dofs
+from ..judge.advice import advise
+from ..judge.advice.joints import WITHOUT_GAINS, WITHOUT_MODE, idle_gains, undriven_dofs
 from .build import SceneBuild
 from .check import places_of
-from .operations import SetJointTargets
-from .selectors import select_entries
+from .edits.operations import SetJointTargets
+from .edits.selectors import select_entries
 
 
 def note_advice(build: SceneBuild, model: newton.Model) -> None:

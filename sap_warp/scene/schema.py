@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema, model_validator
 
-from .errors import Complaint
-from .fields import JointFields, ShapeFields
-from .objects import Articulation, Asset, Body, Control, Ground, InitialJointQ, Joint, Replicate
-from .operations import Operation
-from .quantities import Armature, Distance, Duration, TimeStep
-from .section import Section
+from .edits.operations import Operation
+from .objects.fields import JointFields, ShapeFields
+from .objects.objects import Articulation, Asset, Body, Control, Ground, InitialJointQ, Joint, Replicate
 from .solver_options import read_solver_options, solver_options_schema
-from .values import LongText, PositiveInteger, Text, show
+from .text.errors import Complaint
+from .text.quantities import Armature, Distance, Duration, TimeStep
+from .text.section import Section
+from .text.values import LongText, PositiveInteger, Text, show
 
 SCHEMA_VERSION = 1
 DEFAULT_DT = 0.003

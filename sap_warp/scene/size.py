@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import newton
 
-from ..kernels.room import host_memory
-from ..notes import say
-from .errors import Complaint
+from ..core.notes import say
+from ..core.runtime.memory_budget import host_memory
+from .text.errors import Complaint
 
 MAX_WORLDS = 2**20
 """Most worlds of a scene."""

@@ -6,9 +6,9 @@ import difflib
 from dataclasses import fields
 from typing import Any
 
-from .bounds import FRICTION, RELAXATION, STIFFNESS
-from .errors import Complaint, Gathered, below
-from .values import read_number, show
+from .objects.bounds import FRICTION, RELAXATION, STIFFNESS
+from .text.errors import Complaint, Gathered, below
+from .text.values import read_number, show
 
 PRESET = "contact_preset_variant"
 PASSED_ON = ("strict_capacity", "block_dim")
@@ -21,7 +21,7 @@ _QUANTITIES = {"contact_tau_d": RELAXATION, "fallback_stiffness": STIFFNESS, "fa
 
 def read_solver_options(value: Any) -> dict[str, Any]:
     """Options as `SolverSAP` takes them; numbers may be expressions."""
-    from ..solver.options import OPTION_NAMES, SapOptions, expand_options
+    from ..solver.settings.options import OPTION_NAMES, SapOptions, expand_options
 
     if not isinstance(value, dict):
         raise Complaint(f"found {show(value)}; expected a mapping")
@@ -67,7 +67,7 @@ def _read_option(name: str, value: Any, kind: str) -> Any:
 
 def solver_options_schema() -> dict[str, Any]:
     """JSON schema of the options."""
-    from ..solver.options import _CHOICES, _PRESET_ALIASES, PRESETS, SapOptions
+    from ..solver.settings.options import _CHOICES, _PRESET_ALIASES, PRESETS, SapOptions
 
     properties: dict[str, Any] = {PRESET: {"enum": [*PRESETS, *_PRESET_ALIASES]}}
     properties["strict_capacity"] = {"type": "boolean"}

@@ -7,10 +7,10 @@ from collections import Counter
 import newton
 import numpy as np
 
-from ..advice.joints import driven_dofs
 from ..collision.paths import choose_path
-from .control import ControlSequence
+from ..judge.advice.joints import driven_dofs
 from .loader import SapLoadedScene
+from .objects.control import ControlSequence
 
 
 def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .document import SceneDocument
-from .errors import MAX_PROBLEMS, Complaint, Path, Problem, SapSceneError
-from .references import find_reference_problems, names_of
 from .schema import Scene
-from .values import show
+from .text.document import SceneDocument
+from .text.errors import MAX_PROBLEMS, Complaint, Path, Problem, SapSceneError
+from .text.references import find_reference_problems, names_of
+from .text.values import show
 
 
 def validate_document(document: SceneDocument) -> Scene:

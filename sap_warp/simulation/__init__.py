@@ -1,16 +1,16 @@
 """`Simulation`: a model with everything it needs to advance, as one object."""
 
-from .checkpoint import SimulationState
-from .checkpoint_file import CheckpointError
-from .disturbances import ActionLatency, ObservationNoise
+from .checkpoint.checkpoint import SimulationState
+from .checkpoint.file import CheckpointError
 from .group import GroupView, SimulationGroup
-from .health import WorldFailedError
-from .names import Found, UnknownNameError
-from .schedule import ControlSequence
+from .random.disturbances import ActionLatency, ObservationNoise
+from .run.health import WorldFailedError
+from .run.schedule import ControlSequence
+from .run.split import ThreadsError
+from .run.statistics import Distribution, StepStatistics
 from .simulation import Simulation
-from .split import ThreadsError
-from .statistics import Distribution, StepStatistics
-from .views import HeterogeneousWorldsError, WorldView
+from .views.names import Found, UnknownNameError
+from .views.views import HeterogeneousWorldsError, WorldView
 
 __all__ = [
     "ActionLatency",

@@ -10,36 +10,28 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..advice import advise
-from ..kernels.cache import with_kernels
-from ..kernels.capture import launches
-from ..kernels.precision import normalize_precision
-from ..model import (
-    SapControl,
-    SapModel,
-    SapState,
-    check_bool,
-    check_count,
-    check_flags,
-    check_time_step,
-)
-from ..notes import Note, show_notes
+from ..core.kernels.precision import normalize_precision
+from ..core.notes import Note, show_notes
+from ..core.runtime.cache import with_kernels
+from ..core.runtime.capture import launches
+from ..judge.advice import advise
+from ..model.model import SapControl, SapModel, SapState, check_bool, check_count, check_flags, check_time_step
 from ..solver import SolverSAP
-from ..solver.keywords import SimulationOptions
-from .fingerprint import array_digests
-from .health import FAILED_FROM, CapacityOptions, Health
-from .keyframes import find_keyframe, set_inputs
-from .memory import count_bytes
-from .named_views import NamedViews
-from .names import ModelNames
+from ..solver.settings.keywords import SimulationOptions
+from .checkpoint.fingerprint import array_digests
+from .checkpoint.keyframes import find_keyframe, set_inputs
 from .parameters import Parameters, ParameterViews
-from .randomizer import Randomizer
+from .random.randomizer import Randomizer
 from .resets import Resets
-from .schedule import ControlSequence, Schedule
-from .shards import Shard, Team, check_threads, copy_control, copy_state, make_shards
-from .split import model_arrays, world_starts
-from .statistics import StepStatistics
-from .streams import in_order
+from .run.health import FAILED_FROM, CapacityOptions, Health
+from .run.memory import count_bytes
+from .run.schedule import ControlSequence, Schedule
+from .run.shards import Shard, Team, check_threads, copy_control, copy_state, make_shards
+from .run.split import model_arrays, world_starts
+from .run.statistics import StepStatistics
+from .run.streams import in_order
+from .views.named_views import NamedViews
+from .views.names import ModelNames
 
 
 class SimulationCore(NamedViews, ParameterViews):
@@ -55,7 +47,7 @@ class SimulationCore(NamedViews, ParameterViews):
     keyframes: Mapping[str, Any] = {}
     """Named states of the scene's assets, for `reset`."""
     read_visuals: Callable[[], Any] | None = None
-    """Reads visual shapes that the scene leaves out; see `sap_warp.visuals`."""
+    """Reads visual shapes that the scene leaves out; see `sap_warp.look.visuals`."""
 
     def __init__(
         self,

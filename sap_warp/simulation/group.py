@@ -12,18 +12,18 @@ from typing import Any, Self
 import numpy as np
 import warp as wp
 
-from ..kernels.cache import with_kernels
-from ..model import SapModel
-from ..scene_files import find_scene_file
-from .array_view import ArrayView
-from .arrays import as_scalars, is_tensor, to_device
-from .compile import compile_ahead
-from .mirrors import Mirror, Mirrors
-from .names import Found
-from .selection import is_names
-from .shards import slice_buffers
+from ..core.runtime.cache import with_kernels
+from ..model.model import SapModel
+from ..scene.shipped.scene_files import find_scene_file
+from .run.compile import compile_ahead
+from .run.shards import slice_buffers
+from .run.split import ThreadsError, WorldShare, world_starts
 from .simulation import Simulation
-from .split import ThreadsError, WorldShare, world_starts
+from .views.array_view import ArrayView
+from .views.arrays import as_scalars, is_tensor, to_device
+from .views.mirrors import Mirror, Mirrors
+from .views.names import Found
+from .views.selection import is_names
 
 _NOT_FOR_SOLVER = ("dt", "threads", "precision", "statistics", "notes", "pipeline_options")
 

@@ -5,8 +5,8 @@ from typing import Any
 import newton
 import warp as wp
 
-from ..kernels.types import Bools, Floats, Ints, Longs, Vectors
-from ..solver.status import FREE_MOTION_FAILED, UNSTABLE
+from ..core.kernels.types import Bools, Floats, Ints, Longs, Vectors
+from ..solver.settings.status import FREE_MOTION_FAILED, UNSTABLE
 
 SIMPLE_SHAPES = [int(newton.GeoType[name]) for name in ("SPHERE", "BOX", "CAPSULE", "CYLINDER", "CONE", "ELLIPSOID")]
 """Shapes that are nothing but their sizes."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .checkpoint import SimulationState, get_state, set_state, unstored
-from .checkpoint_file import CheckpointError
+from .checkpoint.checkpoint import SimulationState, get_state, set_state, unstored
+from .checkpoint.file import CheckpointError
 
 if TYPE_CHECKING:
     from .simulation import Simulation

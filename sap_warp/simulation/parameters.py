@@ -19,12 +19,12 @@ import newton
 import numpy as np
 import warp as wp
 
-from ..kernels.capture import launches
-from ..model_values import FINITE, FINITE_POSITIVE, NUMBER, POSITIVE, is_bad
-from ..solver.contact_input import ground_shapes
-from .arrays import as_mask
+from ..core.runtime.capture import launches
+from ..model.model_values import FINITE, FINITE_POSITIVE, NUMBER, POSITIVE, is_bad
+from ..solver.contact.input import ground_shapes
 from .kernels import SIMPLE_SHAPES, bound_shapes, invert_masses
-from .views import ViewAttribute, WorldView
+from .views.arrays import as_mask
+from .views.views import ViewAttribute, WorldView
 
 if TYPE_CHECKING:
     from .core import SimulationCore

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from ..kernels.cache import with_kernels
-from ..kernels.capture import capturing, launches, preparing
-from .arrays import as_mask, check_mask, to_host
-from .streams import in_order
-from .views import WorldView
+from ..core.runtime.cache import with_kernels
+from ..core.runtime.capture import capturing, launches, preparing
+from .run.streams import in_order
+from .views.arrays import as_mask, check_mask, to_host
+from .views.views import WorldView
 
 if TYPE_CHECKING:
-    from ..model import SapState
-    from .shards import Shard
+    from ..model.model import SapState
+    from .run.shards import Shard
 
 RESET, PLACE = "reset", "place"
 

@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from ..kernels.cache import with_kernels
-from ..model import check_bool
-from ..notes import show_notes
+from ..core.notes import show_notes
+from ..core.runtime.cache import with_kernels
+from ..model.model import check_bool
 from ..randomization import Randomize
-from ..scene_files import find_scene_file
-from ..solver.keywords import SimulationOptions
-from ..solver.options import override_options
-from .checkpoint import SimulationState, get_state, scene_origin, set_state
-from .compile import compile_ahead
+from ..scene.shipped.scene_files import find_scene_file
+from ..solver.settings.keywords import SimulationOptions
+from ..solver.settings.options import override_options
+from .checkpoint.checkpoint import SimulationState, get_state, scene_origin, set_state
+from .checkpoint.keyframes import go_home
 from .core import SimulationCore
-from .keyframes import go_home
 from .load import load_simulation, reduce_simulation
-from .randomizer import randomize
+from .random.randomizer import randomize
+from .run.compile import compile_ahead
 
 if TYPE_CHECKING:
-    from ..diagnose import Report
+    from ..judge.diagnose import Report
 
 if TYPE_CHECKING:
-    from ..pictures import Camera, Recorder, Studio
-    from ..sensors import ContactPairs, RaySensor
-    from ..signals import SignalRecording
-    from .views import WorldView
+    from ..look.pictures import Camera, Recorder, Studio
+    from ..look.sensors import ContactPairs, RaySensor
+    from ..look.signals import SignalRecording
+    from .views.views import WorldView
 
 
 class Simulation(SimulationCore):
@@ -88,7 +88,7 @@ class Simulation(SimulationCore):
             SapSceneError: The scene cannot be loaded.
         """
         from ..scene import load_sap_scene
-        from ..scene.robot_files import scene_of_robot
+        from ..scene.assets.robot_files import scene_of_robot
 
         if isinstance(device, (list, tuple)):
             raise TypeError(
@@ -119,7 +119,7 @@ class Simulation(SimulationCore):
         Raises:
             UnknownRobotError: There is no such robot here.
         """
-        from ..robots import robot_scene
+        from ..scene.robots import robot_scene
 
         sim = cls.from_scene(robot_scene(robot, **(asset or {})), **options)
         go_home(sim)
@@ -285,17 +285,17 @@ class Simulation(SimulationCore):
         Args:
             block: Whether to return only when the page is closed, by Ctrl-C for example; None blocks unless this is a
                 notebook, which shows the page below the cell.
-            **options: See `sap_warp.viewer.ViewerOptions`: ``host``, ``port``, ``viewer_fps``, ``substeps_per_frame``,
-                ``speed``, ``worlds``, ``paused``, ``wait``, ``open_browser``. Time begins when the page is open if
-                this blocks or is a notebook.
+            **options: See `sap_warp.look.viewer.ViewerOptions`: ``host``, ``port``, ``viewer_fps``,
+                ``substeps_per_frame``, ``speed``, ``worlds``, ``paused``, ``wait``, ``open_browser``. Time begins when
+                the page is open if this blocks or is a notebook.
 
         Returns:
-            The `sap_warp.viewer.Viewer`.
+            The `sap_warp.look.viewer.Viewer`.
 
         Raises:
             ViewerError: viser is not installed, or the address cannot be used.
         """
-        from ..viewer import show
+        from ..look.viewer import show
 
         return show(self, block, **options)
 
@@ -306,10 +306,10 @@ class Simulation(SimulationCore):
     ) -> Report:
         """Advance by ``seconds`` [s] and report what goes wrong, why, and what to change; worst first.
 
-        The simulation goes on from where it is and stays where it ends. See `sap_warp.diagnose.diagnose` for the
+        The simulation goes on from where it is and stays where it ends. See `sap_warp.judge.diagnose.diagnose` for the
         arguments, and docs/diagnose.md for what is found.
         """
-        from ..diagnose import diagnose
+        from ..judge.diagnose import diagnose
 
         return diagnose(self, seconds, every=every, worlds=worlds)
 
@@ -317,7 +317,7 @@ class Simulation(SimulationCore):
 
     @cached_property
     def _forces(self) -> Any:
-        from ..sensors import ForceSensors
+        from ..look.sensors import ForceSensors
 
         return ForceSensors(self)
 
@@ -359,7 +359,7 @@ class Simulation(SimulationCore):
         Returns:
             An object whose ``update()`` fills ``force``, vec3 of shape (worlds, on, by) on the device [N].
         """
-        from ..sensors import ContactPairs
+        from ..look.sensors import ContactPairs
 
         return ContactPairs(self, on, by, kind)
 
@@ -375,7 +375,7 @@ class Simulation(SimulationCore):
         Returns:
             An object whose ``update()`` fills ``distance`` of shape (worlds, rays) and ``point`` on the device.
         """
-        from ..sensors import RaySensor
+        from ..look.sensors import RaySensor
 
         return RaySensor(self, origins, directions, **options)
 
@@ -394,7 +394,7 @@ class Simulation(SimulationCore):
         Returns:
             A `ray_sensor`: ``update()``, then ``point`` has the heights in its third numbers.
         """
-        from ..sensors import height_scan
+        from ..look.sensors import height_scan
 
         return height_scan(self, body, size, spacing, **options)
 
@@ -412,7 +412,7 @@ class Simulation(SimulationCore):
         Raises:
             ValueError: A kind is not offered, or not with these options.
         """
-        from ..sensors import Observed
+        from ..look.sensors import Observed
 
         self._observed = Observed(self, kinds)
         return self._observed.arrays
@@ -428,7 +428,7 @@ class Simulation(SimulationCore):
 
         Args:
             signals: Names such as ``joint_q:left_knee``, ``body_q:torso.z``, ``contact_force:*_foot``, ``iterations``
-                or ``energy``; patterns stand for all that match. `sap_warp.signals.QUANTITIES` says what there is.
+                or ``energy``; patterns stand for all that match. `sap_warp.look.signals.QUANTITIES` says what there is.
             every: Steps between samples.
             worlds: Which worlds; None is all.
 
@@ -438,7 +438,7 @@ class Simulation(SimulationCore):
         Raises:
             SignalError: There is no such signal.
         """
-        from ..signals import SignalRecording
+        from ..look.signals import SignalRecording
 
         return SignalRecording(self, signals, every, worlds)
 
@@ -449,7 +449,7 @@ class Simulation(SimulationCore):
     @cached_property
     def studio(self) -> Studio:
         """What `render` takes its pictures with; made when it is first asked for."""
-        from ..pictures.display import make_studio
+        from ..look.pictures.display import make_studio
 
         return make_studio(self.model, self._load_display)
 
@@ -482,7 +482,7 @@ class Simulation(SimulationCore):
         Raises:
             ValueError: An argument has no valid value.
         """
-        from ..pictures.display import take_picture
+        from ..look.pictures.display import take_picture
 
         return take_picture(self, camera, (width, height), worlds, kind=kind, samples=samples)
 
@@ -496,6 +496,6 @@ class Simulation(SimulationCore):
         Raises:
             RecordingError: The file cannot be written, or something is missing that it needs.
         """
-        from ..pictures import Recorder
+        from ..look.pictures import Recorder
 
         return Recorder(self, path, **options)

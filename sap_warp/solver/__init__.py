@@ -5,27 +5,27 @@ The names load on first use, so that looking at `options` brings in neither Newt
 
 from typing import TYPE_CHECKING
 
-from ..lazy_names import lazy_names
+from ..core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .contact_forces import ContactForces
-    from .contact_jacobian import SapContactJacobian
-    from .free_motion import SapFreeMotion
-    from .joint_forces import JointForces
-    from .newton import SapContactSolve
-    from .options import SapOptions
+    from .contact.stage import SapContactJacobian
+    from .dynamics.free_motion import SapFreeMotion
+    from .minimize.solve import SapContactSolve
+    from .outputs.contact_forces import ContactForces
+    from .outputs.joint_forces import JointForces
+    from .settings.options import SapOptions
+    from .settings.status import SolveStatus
     from .solver import SolverSAP
-    from .status import SolveStatus
     from .support import UnsupportedModelError
 
 _SUBMODULE_OF = {
-    "ContactForces": "contact_forces",
-    "JointForces": "joint_forces",
-    "SapContactJacobian": "contact_jacobian",
-    "SapContactSolve": "newton",
-    "SapFreeMotion": "free_motion",
-    "SapOptions": "options",
-    "SolveStatus": "status",
+    "ContactForces": "outputs.contact_forces",
+    "JointForces": "outputs.joint_forces",
+    "SapContactJacobian": "contact.stage",
+    "SapContactSolve": "minimize.solve",
+    "SapFreeMotion": "dynamics.free_motion",
+    "SapOptions": "settings.options",
+    "SolveStatus": "settings.status",
     "SolverSAP": "solver",
     "UnsupportedModelError": "support",
 }

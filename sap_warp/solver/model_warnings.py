@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..faq import see
-from .layout import LayoutSizes
-from .options import SapOptions
+from ..core.faq import see
+from .model.layout import LayoutSizes
+from .settings.options import SapOptions
 
 LONG_CHAIN = 40
 """Dofs in a row, without armature or damping, whose free motion fp32 gets wrong by a tenth."""

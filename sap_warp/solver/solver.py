@@ -9,13 +9,13 @@ import numpy as np
 import warp as wp
 from newton.solvers import SolverBase
 
-from ..contacts import SapContacts
-from ..kernels.capture import launches
-from ..kernels.lanes import IN_A_WARP
-from ..kernels.launch import WorldRange, lanes_for
-from ..kernels.room import WORLD_PLACE, check_room
-from ..kernels.types import TYPES
-from ..model import (
+from ..core.kernels.lanes import IN_A_WARP
+from ..core.kernels.launch import WorldRange, lanes_for
+from ..core.kernels.types import TYPES
+from ..core.runtime.capture import launches
+from ..core.runtime.memory_budget import WORLD_PLACE, check_room
+from ..model.contacts import SapContacts
+from ..model.model import (
     SapControl,
     SapModel,
     SapState,
@@ -28,29 +28,29 @@ from ..model import (
     register_tau,
     sap_model_from_newton,
 )
-from .acceleration import BodyAcceleration
-from .constraints import SapConstraints
-from .contact_binning import make_bin_kernel
-from .contact_forces import ContactForces, SapContactForces
-from .contact_jacobian import SapContactJacobian
-from .dropped_contacts import DroppedContacts
-from .free_motion import SapFreeMotion
-from .joint_forces import JointForces, SapJointForces
-from .keywords import SolverOptions
-from .layout import build_layout
-from .lengths import SapLengths
-from .links import Links, joint_parameters
+from .contact.binning import make_bin_kernel
+from .contact.dropped import DroppedContacts
+from .contact.stage import SapContactJacobian
+from .dynamics.free_motion import SapFreeMotion
+from .equations.stage import SapConstraints
+from .minimize.solve import SapContactSolve
+from .minimize.stability import forget_energy
+from .model.layout import build_layout
+from .model.links import Links, joint_parameters
+from .model.topology import kinematic_bodies
 from .model_warnings import warn_if_long, warn_if_undamped
-from .newton import SapContactSolve
-from .options import SapOptions, expand_options
-from .parent_force import ParentForce
-from .reset import SapReset, make_reset_kernel
-from .stability import forget_energy
-from .state_io import SapBoundary
-from .status import SolveStatus
+from .outputs.acceleration import BodyAcceleration
+from .outputs.contact_forces import ContactForces, SapContactForces
+from .outputs.joint_forces import JointForces, SapJointForces
+from .outputs.parent_force import ParentForce
+from .settings.keywords import SolverOptions
+from .settings.options import SapOptions, expand_options
+from .settings.status import SolveStatus
+from .state.reset import SapReset, make_reset_kernel
+from .state.stage import SapBoundary
 from .step import Steps, split_worlds
 from .support import check_model
-from .topology import kinematic_bodies
+from .tendons.stage import SapLengths
 
 
 class SolverSAP(SolverBase):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..kernels.launch import WorldRange
-from ..model import SapControl, SapState
-from .layout import LayoutSizes
+from ..core.kernels.launch import WorldRange
+from ..model.model import SapControl, SapState
+from .model.layout import LayoutSizes
 
 if TYPE_CHECKING:
     from .solver import SolverSAP

@@ -8,14 +8,14 @@ import newton
 import numpy as np
 from newton.solvers import SolverMuJoCo
 
-from ..faq import see
-from ..model_values import value_problems
-from ..notes import name_some as _named
-from .constraint_sources import equality_table, native_equalities
-from .layout import SCALAR_JOINTS
-from .length_sources import length_problems
+from ..core.faq import see
+from ..core.notes import name_some as _named
+from ..model.model_values import value_problems
+from .equations.sources import equality_table, native_equalities
+from .model.layout import SCALAR_JOINTS
+from .model.topology import kinematic_bodies, shared_trees, tree_joints
+from .tendons.sources import length_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
-from .topology import kinematic_bodies, shared_trees, tree_joints
 
 _JOINT_TYPES = (
     newton.JointType.FIXED,

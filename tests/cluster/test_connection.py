@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from sap_warp.cluster import Connection, connect, require_ray
+from sap_warp.scale.cluster import Connection, connect, require_ray
 
 
 def fake_ray(version, **others):
@@ -79,5 +79,6 @@ def test_workers_that_can_never_run_are_refused(monkeypatch):
 
 def test_ray_is_not_loaded_before_it_is_used():
     """Looking for it, making a setup or listing names needs none."""
-    code = "import sys, sap_warp.cluster as c; c.worker_environment(); c.machine_id(); assert 'ray' not in sys.modules"
+    code = "import sys, sap_warp.scale.cluster as c; c.worker_environment(); c.machine_id()"
+    code += "; assert 'ray' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,8 +12,8 @@ ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from sap_warp import Rollouts  # noqa: E402
-from sap_warp.cluster import ClusterError, Pool, connect  # noqa: E402
 from sap_warp.envs import RayVectorEnv, TaskVectorEnv  # noqa: E402
+from sap_warp.scale.cluster import ClusterError, Pool, connect  # noqa: E402
 from tests.support.counter import Counter  # noqa: E402
 from tests.support.ray_tasks import HANG, RAISE, Fragile  # noqa: E402
 

@@ -11,14 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sap_warp.cluster import (
-    ClusterError,
-    prepare_worker,
-    unpack_kernels,
-    worker_environment,
-    worker_setup,
-)
-from sap_warp.cluster import workers as workers_module
+from sap_warp.scale.cluster import ClusterError, prepare_worker, unpack_kernels, worker_environment, worker_setup
+from sap_warp.scale.cluster import workers as workers_module
 
 SIMULATE = """
 from sap_warp import Simulation
@@ -26,13 +20,13 @@ Simulation.from_scene("cartpole", num_worlds=2).step(2)
 """
 DRIVER = f"""
 import pathlib, sys
-from sap_warp.cluster import pack_kernels
+from sap_warp.scale.cluster import pack_kernels
 {SIMULATE}
 pathlib.Path(sys.argv[1]).write_bytes(pack_kernels().tobytes())
 """
 WORKER = f"""
 import pathlib, pickle, sys
-from sap_warp.cluster import prepare_worker
+from sap_warp.scale.cluster import prepare_worker
 setup, kernels = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
 prepare_worker(setup, kernels)
 if kernels is not None:

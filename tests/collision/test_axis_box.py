@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.collision.axis_box import AxisBox, find_flat_part, try_edges
-from sap_warp.collision.nearest_points import APART, NEAR, OVERLAP, UNKNOWN
+from sap_warp.collision.narrow.cylinder_box import AxisBox, find_flat_part, try_edges
+from sap_warp.collision.narrow.gjk import APART, NEAR, OVERLAP, UNKNOWN
 
 REACH = 0.01
 

@@ -210,7 +210,7 @@ def test_the_path_says_why_it_is_not_a_faster_one():
         assert str(SapCollisionPipeline(model, **options).path).startswith(expected)
 
 
-# Convex hulls: contacts of our own, see `sap_warp.collision.hull_ground`.
+# Convex hulls: contacts of our own, see `sap_warp.collision.narrow.hulls.ground`.
 
 SOLE = np.array([[0.09 * np.cos(a), 0.04 * np.sin(a)] for a in np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)])
 """Outline of a foot, 18 cm long and 8 cm wide."""
@@ -232,7 +232,7 @@ def foot_on_ground(margin=0.0, scale=(1.0, 1.0, 1.0)):
 
 
 def hull_faces(points):
-    from sap_warp.scene.hulls import convex_hull
+    from sap_warp.scene.assets.hulls import convex_hull
 
     vertices, faces = convex_hull(points.astype(float))
     order = [int(np.abs(points - v).sum(axis=1).argmin()) for v in vertices]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.collision.hull_planes import BEHIND, plane_heights, steep_planes
-from sap_warp.kernels.launch import solver_kernel
-from sap_warp.kernels.types import Floats, Ints
+from sap_warp.collision.narrow.hulls.planes import BEHIND, plane_heights, steep_planes
+from sap_warp.core.kernels.launch import solver_kernel
+from sap_warp.core.kernels.types import Floats, Ints
 
 FIRST = 3
 

@@ -4,9 +4,10 @@ import newton
 import numpy as np
 import pytest
 
-from sap_warp.collision import SapCollisionPipeline, hull_supports
-from sap_warp.collision.hull_ground import BAND
-from sap_warp.scene.hulls import convex_hull
+from sap_warp.collision import SapCollisionPipeline
+from sap_warp.collision.narrow.hulls import supports as hull_supports
+from sap_warp.collision.narrow.hulls.ground import BAND
+from sap_warp.scene.assets.hulls import convex_hull
 from tests.support.contact_rows import turns
 
 WORLDS = 150

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sap_warp.collision.hull_tables import FACES, topology
+from sap_warp.collision.narrow.hulls.tables import FACES, topology
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.collision.hull_supports import Supports
-from sap_warp.collision.least_overlap import find_overlap
-from sap_warp.collision.nearest_points import OVERLAP, SKIN, find_nearest, place_cores
-from sap_warp.collision.shape_boxes import Shapes
+from sap_warp.collision.broad.aabb import Shapes
+from sap_warp.collision.narrow.epa import find_overlap
+from sap_warp.collision.narrow.gjk import OVERLAP, SKIN, find_nearest, place_cores
+from sap_warp.collision.narrow.hulls.supports import Supports
 
 BOX, CYLINDER = int(newton.GeoType.BOX), int(newton.GeoType.CYLINDER)
 

@@ -10,8 +10,8 @@ import pytest
 import warp as wp
 
 from sap_warp.collision import SapCollisionPipeline
-from sap_warp.collision.cpu_broad_phase import sort_by_body
-from sap_warp.collision.ground import is_ground_pair
+from sap_warp.collision.broad.broad_phase import sort_by_body
+from sap_warp.collision.narrow.ground import is_ground_pair
 from tests.support.contact_rows import (
     INDICES,
     NUMBERS,

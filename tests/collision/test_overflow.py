@@ -11,10 +11,10 @@ from newton.geometry import BroadPhaseExplicit, BroadPhaseSAP
 import sap_warp
 from sap_warp import ContactCapacityError, SapCollisionPipeline
 from sap_warp.collision import paths
+from sap_warp.collision.buffers.overflow import LARGER_FACTOR, LARGER_FREE, Grid, Overflow, larger_capacity
+from sap_warp.collision.buffers.records import CapacityRecord
+from sap_warp.collision.finish_pass import PassEnd, make_end_kernel
 from sap_warp.collision.newton_compat import AdaptedPipeline
-from sap_warp.collision.overflow import LARGER_FACTOR, LARGER_FREE, Grid, Overflow, larger_capacity
-from sap_warp.collision.pass_end import PassEnd, make_end_kernel
-from sap_warp.collision.records import CapacityRecord
 from tests.support.scenes import add_ball, add_box, allocations, builder, material
 
 MODES = ("explicit", "sap", "nxn")

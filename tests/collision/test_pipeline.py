@@ -705,8 +705,9 @@ def test_quaternion_convention_of_this_file():
 
 def test_kernels_compile_for_cuda(tmp_path):
     """NVRTC builds every kernel module of the package."""
-    from sap_warp.collision import counts, newton_compat, overflow, state
-    from sap_warp.collision.normals import make_repair_kernel
+    from sap_warp.collision import newton_compat, state
+    from sap_warp.collision.buffers import counts, overflow
+    from sap_warp.collision.repair.normals import make_repair_kernel
 
     modules = (counts, newton_compat, overflow, state, *(make_repair_kernel(has).module for has in (False, True)))
     for module in modules:

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SapCollisionPipeline, SolverSAP
-from sap_warp.collision.seams import find_seams
+from sap_warp.collision.repair.coplanar_boxes import find_seams
 
 HALF = 0.05
 GLIDER = newton.ModelBuilder.ShapeConfig(ke=1e5, mu=0.0)

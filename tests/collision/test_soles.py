@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import Simulation
-from sap_warp.scene.hulls import convex_hull
+from sap_warp.scene.assets.hulls import convex_hull
 
 SIZE = 0.1
 

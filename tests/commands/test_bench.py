@@ -14,8 +14,8 @@ import yaml
 from sap_warp import cli
 from sap_warp.commands import bench
 from sap_warp.commands.common import EXIT_DIVERGED
-from sap_warp.scene_files import find_scene_file
-from sap_warp.simulation.profile import STAGES
+from sap_warp.scene.shipped.scene_files import find_scene_file
+from sap_warp.simulation.run.profile import STAGES
 
 ROOT = Path(__file__).parents[2]
 KEYS = [

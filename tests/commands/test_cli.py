@@ -17,10 +17,10 @@ from sap_warp import Simulation, SolveStatus, cli
 from sap_warp.commands import presets
 from sap_warp.commands.common import DEFAULT_SCENE
 from sap_warp.commands.run import name_solver, verdict, watched_body
-from sap_warp.compare import compare_presets
-from sap_warp.scene_files import find_scene_file, scene_description, shipped_scenes
-from sap_warp.scenes import build_scene, randomize_start
-from sap_warp.solver.options import OPTION_NAMES, PRESETS
+from sap_warp.judge.compare import compare_presets
+from sap_warp.scene.shipped.scene_files import find_scene_file, scene_description, shipped_scenes
+from sap_warp.scene.shipped.scenes import build_scene, randomize_start
+from sap_warp.solver.settings.options import OPTION_NAMES, PRESETS
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEAVY_MODULES = {"newton", "warp", "numpy", "rich", "mujoco", "pxr"}

@@ -11,8 +11,8 @@ import pytest
 from sap_warp import cli
 from sap_warp.commands import completion
 from sap_warp.commands.examples import EXAMPLES
-from sap_warp.scene_files import find_scene_file
-from sap_warp.solver.options import LINE_SEARCHES, PRESETS
+from sap_warp.scene.shipped.scene_files import find_scene_file
+from sap_warp.solver.settings.options import LINE_SEARCHES, PRESETS
 
 NAMES = [command.__name__.rpartition(".")[2].replace("_", "-") for command in cli.COMMANDS]
 

@@ -9,8 +9,8 @@ import pytest
 
 from sap_warp.cli import main
 from sap_warp.commands import validate
-from sap_warp.validation import Case, Outcome, Row, load_cases
-from sap_warp.validation.report import number, write_report
+from sap_warp.judge.validation import Case, Outcome, Row, load_cases
+from sap_warp.judge.validation.report import number, write_report
 
 
 def broken(quick):
@@ -29,7 +29,7 @@ def only(monkeypatch):
 
     def replace(*functions):
         cases = [Case(f"family/{i}", "a case", f, False) for i, f in enumerate(functions)]
-        monkeypatch.setattr("sap_warp.validation.load_cases", lambda: cases)
+        monkeypatch.setattr("sap_warp.judge.validation.load_cases", lambda: cases)
 
     return replace
 
@@ -118,7 +118,7 @@ def test_other_engines_are_imported_only_when_a_case_needs_them():
     code = (
         "import sys, sap_warp.cli\n"
         "assert not {'newton', 'warp', 'rich'} & set(sys.modules), 'the command line must start fast'\n"
-        "from sap_warp.validation import load_cases; load_cases()\n"
+        "from sap_warp.judge.validation import load_cases; load_cases()\n"
         "assert not {'pydrake', 'mujoco', 'matplotlib'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -21,8 +21,8 @@ from typing import Any
 
 import warp as wp
 
-from sap_warp.kernels.lanes import block_size
-from sap_warp.scenes import build_scene
+from sap_warp.core.kernels.lanes import block_size
+from sap_warp.scene.shipped.scenes import build_scene
 from sap_warp.simulation import Simulation
 from tests.cuda.emulator.device import Device
 from tests.cuda.emulator.driver import pretended

@@ -6,7 +6,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.scene.shipped.scenes import build_scene, randomize_start
 from tests.solver.test_lengths import ACTUATORS, ARM, TENDONS
 from tests.support.joint_types import add_all_joint_types
 from tests.support.scenes import add_ball, add_box, box_inertia, builder, material

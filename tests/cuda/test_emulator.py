@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.lanes import barrier, block_size, lane, lane_count, make_block_sum
-from sap_warp.kernels.warps import count_lanes, first_lane, lanes_before
+from sap_warp.core.kernels.lanes import barrier, block_size, lane, lane_count, make_block_sum
+from sap_warp.core.kernels.warps import count_lanes, first_lane, lanes_before
 from tests.cuda.emulator import ptx
 from tests.cuda.emulator.device import EmulationError
 from tests.cuda.emulator.driver import Driver

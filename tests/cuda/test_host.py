@@ -9,10 +9,10 @@ import warp as wp
 
 from sap_warp import Simulation, SimulationGroup
 from sap_warp.envs.arrays import Arrays
-from sap_warp.simulation import streams
-from sap_warp.viewer.controls import Controls
-from sap_warp.viewer.drag import Drag
-from sap_warp.viewer.joints import Driven, JointPanel
+from sap_warp.look.viewer.panels.controls import Controls
+from sap_warp.look.viewer.panels.drag import Drag
+from sap_warp.look.viewer.panels.joints import Driven, JointPanel
+from sap_warp.simulation.run import streams
 from tests.cuda.test_simulation import DEVICES, GPU, lower, simulate
 
 COPIES = ("h2d", "d2h")

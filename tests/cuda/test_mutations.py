@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from sap_warp.solver import momentum_cost
-from sap_warp.solver import newton as newton_stage
+from sap_warp.solver.minimize import momentum_cost
+from sap_warp.solver.minimize import solve as newton_stage
 from tests.cuda.emulator.device import Device, EmulationError
 from tests.cuda.emulator.driver import pretended
 from tests.cuda.scenes import SCENES
@@ -38,7 +38,7 @@ def one_lanes_share(tmp_path, monkeypatch):
     assert text.count(RIGHT) == 1
     path = tmp_path / "cost_mutant.py"
     path.write_text(text.replace(RIGHT, WRONG))
-    name = "sap_warp.solver.cost_mutant"
+    name = "sap_warp.solver.minimize.cost_mutant"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)

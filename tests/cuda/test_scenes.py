@@ -2,7 +2,7 @@
 
 import pytest
 
-from sap_warp.solver.options import PRESETS
+from sap_warp.solver.settings.options import PRESETS
 from tests.cuda.scenes import SCENES
 from tests.cuda.twins import Twins
 

@@ -10,10 +10,10 @@ import warp as wp
 
 from sap_warp import Simulation, SolverSAP
 from sap_warp.commands import bench
-from sap_warp.kernels import scratch
-from sap_warp.kernels.launch import lanes_for
-from sap_warp.scenes import build_scene, randomize_start
-from sap_warp.simulation.memory import count_bytes
+from sap_warp.core.kernels import scratch
+from sap_warp.core.kernels.launch import lanes_for
+from sap_warp.scene.shipped.scenes import build_scene, randomize_start
+from sap_warp.simulation.run.memory import count_bytes
 from tests.cuda.scenes import SCENES
 from tests.cuda.twins import GPU, Twins
 

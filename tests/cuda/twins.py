@@ -9,7 +9,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from sap_warp.kernels.launch import lanes_for
+from sap_warp.core.kernels.launch import lanes_for
 from tests.support.scenes import Stepper
 
 GPU = "cuda:0"

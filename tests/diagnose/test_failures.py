@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sap_warp.diagnose.collect import Collector
-from sap_warp.diagnose.detectors.slip import measure_slip
-from sap_warp.diagnose.grasps import find_grasps
-from sap_warp.diagnose.pairs import sum_by_pair
-from sap_warp.diagnose.run import make_report
+from sap_warp.judge.diagnose.collect import Collector
+from sap_warp.judge.diagnose.detectors.slip import measure_slip
+from sap_warp.judge.diagnose.grasps import find_grasps
+from sap_warp.judge.diagnose.pairs import sum_by_pair
+from sap_warp.judge.diagnose.run import make_report
 from tests.support.staged import ARM, arm, boxes, chain, gripper, loaded_box, pushed_box, shaken_gripper, thrown_box
 
 JOINED = {"contact_weight_mode": "diag_delassus"}

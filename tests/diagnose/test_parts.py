@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from sap_warp import SolveStatus
-from sap_warp.diagnose.collect import Collector
-from sap_warp.diagnose.detectors.solve import find_slow, find_unsolved
-from sap_warp.diagnose.dynamics import Dynamics
-from sap_warp.diagnose.facts import unique_names
-from sap_warp.diagnose.grasps import find_grasps
-from sap_warp.diagnose.pairs import sum_by_pair
-from sap_warp.diagnose.rows import read_rows
+from sap_warp.judge.diagnose.collect import Collector
+from sap_warp.judge.diagnose.detectors.solve import find_slow, find_unsolved
+from sap_warp.judge.diagnose.dynamics import Dynamics
+from sap_warp.judge.diagnose.facts import unique_names
+from sap_warp.judge.diagnose.grasps import find_grasps
+from sap_warp.judge.diagnose.pairs import sum_by_pair
+from sap_warp.judge.diagnose.rows import read_rows
 from tests.support.staged import CUBE_MASS, gripper
 
 

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from sap_warp import cli
-from sap_warp.diagnose import Finding, Number
-from sap_warp.diagnose.report import show, worst_first
+from sap_warp.judge.diagnose import Finding, Number
+from sap_warp.judge.diagnose.report import show, worst_first
 from tests.support.staged import boxes, gripper
 
 

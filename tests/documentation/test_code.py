@@ -16,8 +16,8 @@ import warp as wp
 import yaml
 
 from sap_warp import cli, load_sap_scene_config
-from sap_warp.scene_files import find_scene_file
-from sap_warp.task_names import TASKS
+from sap_warp.core.task_names import TASKS
+from sap_warp.scene.shipped.scene_files import find_scene_file
 from tests.support.markdown import PAGES, blocks
 
 OPTIONAL = {"torch", "gymnasium", "stable_baselines3", "rsl_rl", "mujoco", "pydrake", "ray", "viser", "pyarrow"}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sap_warp import Simulation
-from sap_warp.scene_files import UnknownSceneError, find_scene_file
+from sap_warp.scene.shipped.scene_files import UnknownSceneError, find_scene_file
 from tests.support.markdown import ROOT, headings
 
 PAGE = ROOT / "docs" / "faq.md"
@@ -23,7 +23,7 @@ def sources():
 def named_in_messages():
     found = set()
     for file, text in sources().items():
-        if re.search(r"^\s*from \.+faq import see$", text, flags=re.MULTILINE):
+        if re.search(r"^\s*from \.+(core\.)?faq import see$", text, flags=re.MULTILINE):
             calls, named = re.findall(r"\bsee\(", text), re.findall(r"\bsee\([\"']([\w-]+)[\"']\)", text)
             assert len(calls) == len(named) > 0, f"{file}: name the answer in the call, so that this test sees it"
             found.update(named)

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("gymnasium", reason="the environments are Gymnasium's")
 
-from sap_warp.cluster import ClusterError
 from sap_warp.envs import RayVectorEnv, TaskVectorEnv
-from sap_warp.envs import remote as remote_module
+from sap_warp.envs.adapters import remote as remote_module
+from sap_warp.scale.cluster import ClusterError
 from tests.support.ray_tasks import Fragile
 
 WORLDS = 5
@@ -32,7 +32,7 @@ class Forgetful(Fragile):
 
 
 class LocalPool:
-    """As `sap_warp.cluster.Pool`, in this process; `lose` lets a worker be lost before the next call."""
+    """As `sap_warp.scale.cluster.Pool`, in this process; `lose` lets a worker be lost before the next call."""
 
     def __init__(self, connection, make, given, texts, *, restore, **options):
         self.torn, self._lost, self._restore, self.members = "", [], restore, texts

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from sap_warp.envs import Draws, Runner, find_task, shipped_tasks
 from sap_warp.envs.draws import world_keys
 from sap_warp.envs.rotations import down_in_body, product, rotate, rotate_inverse, up_axis
-from sap_warp.scene_files import find_scene_file
+from sap_warp.scene.shipped.scene_files import find_scene_file
 
 
 @pytest.fixture(scope="module")

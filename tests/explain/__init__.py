@@ -1,1 +1,1 @@
-"""Tests of `sap_warp.explain`."""
+"""Tests of `sap_warp.judge.explain`."""

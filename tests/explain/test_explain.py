@@ -11,11 +11,11 @@ import warp as wp
 
 import sap_warp
 from sap_warp import SapOptions, cli, explain_contact
-from sap_warp.explain import FROM_MODEL, FROM_MODEL_DEFAULT, ShapeLookupError, find_shape
-from sap_warp.explain.pair import _Pair
-from sap_warp.model import register_tau
-from sap_warp.scenes import build_scene
-from sap_warp.solver.options import APPROX64, CONTACT_WEIGHT_MODES, DRAKE
+from sap_warp.judge.explain import FROM_MODEL, FROM_MODEL_DEFAULT, ShapeLookupError, find_shape
+from sap_warp.judge.explain.pair import _Pair
+from sap_warp.model.model import register_tau
+from sap_warp.scene.shipped.scenes import build_scene
+from sap_warp.solver.settings.options import APPROX64, CONTACT_WEIGHT_MODES, DRAKE
 from tests.support.massless import CHAINS, box_on_massless_link
 from tests.support.scenes import TAU, G, Stepper, add_ball, add_box, box_on_ground, builder, material, tilted
 

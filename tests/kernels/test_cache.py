@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.cache import KernelCacheError, with_kernels
+from sap_warp.core.runtime.cache import KernelCacheError, with_kernels
 from tests.support.simulations import make_sim
 
 
@@ -63,7 +63,7 @@ def test_a_full_disk_is_named(kernel, tmp_path, monkeypatch):
     def fail():
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sap_warp.kernels.cache.shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
+    monkeypatch.setattr("sap_warp.core.runtime.cache.shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
     with pytest.raises(KernelCacheError, match=rf"cache {tmp_path} .*No space left.*Make room"):
         with_kernels(fail)
 

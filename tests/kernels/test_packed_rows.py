@@ -7,12 +7,12 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.kernels.lanes import barrier, lane, make_block_sum
-from sap_warp.kernels.launch import solver_kernel
-from sap_warp.kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply
-from sap_warp.kernels.types import FP32, FP64
-from sap_warp.native import compiler_flags
-from sap_warp.solver.layout import build_layout
+from sap_warp.core.kernels.lanes import barrier, lane, make_block_sum
+from sap_warp.core.kernels.launch import solver_kernel
+from sap_warp.core.kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply
+from sap_warp.core.kernels.types import FP32, FP64
+from sap_warp.core.native import compiler_flags
+from sap_warp.solver.model.layout import build_layout
 from tests.support.oracle import fill_newton_contacts, random_contacts, random_controls, random_model, random_state
 
 ARCHITECTURES = (90,)

@@ -8,8 +8,8 @@ import pytest
 import warp as wp
 from warp._src import context
 
-from sap_warp.kernels import replay
-from sap_warp.kernels.replay import TABLE_CALLS, capture_calls
+from sap_warp.core.runtime import replay
+from sap_warp.core.runtime.replay import TABLE_CALLS, capture_calls
 
 
 @wp.kernel(module="unique", enable_backward=False)

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from sap_warp import SapCollisionPipeline, SapSceneError, Simulation, SolverSAP, load_sap_scene
-from sap_warp.kernels import room
-from sap_warp.scene_files import find_scene_file
-from sap_warp.simulation.memory import count_bytes
+from sap_warp.core.runtime import memory_budget as room
+from sap_warp.scene.shipped.scene_files import find_scene_file
+from sap_warp.simulation.run.memory import count_bytes
 from tests.support.scenes import add_ball, builder, material
 
 WORLDS, HUGE = 4, 10**9

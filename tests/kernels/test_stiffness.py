@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.lanes import lane
-from sap_warp.kernels.launch import solver_kernel
-from sap_warp.kernels.types import FP32, FP64
-from sap_warp.solver.stiffness import SIZE, make_stiffness
+from sap_warp.core.kernels.lanes import lane
+from sap_warp.core.kernels.launch import solver_kernel
+from sap_warp.core.kernels.types import FP32, FP64
+from sap_warp.solver.objective.stiffness import SIZE, make_stiffness
 from sap_warp.solver.terms.contact import make_projection
 
 ROWS, BODIES, DOFS = 7, 3, 5

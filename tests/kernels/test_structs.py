@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.scratch import WARPS_PER_MULTIPROCESSOR, Scratch
-from sap_warp.kernels.structs import LARGEST_INDEX, allocate_arrays
+from sap_warp.core.kernels.scratch import WARPS_PER_MULTIPROCESSOR, Scratch
+from sap_warp.core.kernels.structs import LARGEST_INDEX, allocate_arrays
 
 
 @wp.struct

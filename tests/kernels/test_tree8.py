@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SolverSAP
-from sap_warp.kernels.types import FP64
+from sap_warp.core.kernels.types import FP64
 from tests.support.joint_types import add_all_joint_types
 from tests.support.oracle import random_state
 

@@ -5,8 +5,8 @@ import pytest
 
 from sap_warp.envs import Runner, reward, termination
 from sap_warp.envs.tasks.cartpole import CartPoleSwingUp
-from sap_warp.learning.ars import ARS, ARSSettings
-from sap_warp.learning.progress import Episodes
+from sap_warp.envs.training.ars import ARS, ARSSettings
+from sap_warp.envs.training.progress import Episodes
 
 
 class Balance(CartPoleSwingUp):

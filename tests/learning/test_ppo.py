@@ -6,10 +6,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PPO needs torch, which is not part of the extra dev")
 
 from sap_warp.envs import Runner  # noqa: E402
-from sap_warp.learning.ppo import PPO, Normalizer, PPOSettings  # noqa: E402
-from sap_warp.learning.progress import Episodes  # noqa: E402
-from sap_warp.learning.run_folder import read_checkpoint  # noqa: E402
-from sap_warp.learning.training import Plan, Player, Training  # noqa: E402
+from sap_warp.envs.training.ppo import PPO, Normalizer, PPOSettings  # noqa: E402
+from sap_warp.envs.training.progress import Episodes  # noqa: E402
+from sap_warp.envs.training.run_folder import read_checkpoint  # noqa: E402
+from sap_warp.envs.training.training import Plan, Player, Training  # noqa: E402
 from tests.learning.test_ars import Balance  # noqa: E402
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sap_warp.cli import main
-from sap_warp.learning.progress import write_atomically
-from sap_warp.learning.run_folder import CheckpointError, read_checkpoint
-from sap_warp.learning.training import Plan, Player, Training
+from sap_warp.envs.training.progress import write_atomically
+from sap_warp.envs.training.run_folder import CheckpointError, read_checkpoint
+from sap_warp.envs.training.training import Plan, Player, Training
 
 TASK = f"{os.path.dirname(__file__)}/test_ars.py:Balance"
 ARS = ["--algorithm", "ars", "--num-worlds", "8", "--device", "cpu", "--no-video"]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.solver.constraint_data import LINEAR
-from sap_warp.solver.constraint_rows import CATCH_UP_SPEED, TURN_SPEED
-from sap_warp.solver.constraint_sources import constraint_rows
+from sap_warp.solver.equations.data import LINEAR
+from sap_warp.solver.equations.rows import CATCH_UP_SPEED, TURN_SPEED
+from sap_warp.solver.equations.sources import constraint_rows
 from sap_warp.solver.terms.near_rigid import NEAR_RIGID
 from tests.support.scenes import G, Stepper, add_box, box_inertia, builder, material
 

@@ -17,7 +17,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SapCollisionPipeline, SolverSAP
-from sap_warp.contacts import newton_contacts_of
+from sap_warp.model.contacts import newton_contacts_of
 
 CPU = wp.get_device("cpu")
 SOLVER_ARGUMENTS = ("solver_fn", "solver_name", "solver")

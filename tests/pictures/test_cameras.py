@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sap_warp.pictures import Camera, as_camera
-from sap_warp.pictures.cameras import DIRECTIONS, MARGIN, place_camera
+from sap_warp.look.pictures import Camera, as_camera
+from sap_warp.look.pictures.cameras import DIRECTIONS, MARGIN, place_camera
 
 
 def project(points, eye, axes):

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from sap_warp.cli import main
-from sap_warp.pictures import RecordingError
-from sap_warp.pictures import files as picture_files
-from sap_warp.pictures.record import beside
+from sap_warp.look.pictures import RecordingError
+from sap_warp.look.pictures import files as picture_files
+from sap_warp.look.pictures.record import beside
 
 SMALL = {"width": 64, "height": 48, "samples": 1}
 

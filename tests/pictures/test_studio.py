@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from sap_warp import Simulation
-from sap_warp.pictures import Camera
-from sap_warp.pictures.shade import srgb_to_linear, to_bytes
+from sap_warp.look.pictures import Camera
+from sap_warp.look.pictures.shade import srgb_to_linear, to_bytes
 from tests.support.balls import make_balls
 
 LEVEL = Camera(eye=(0.0, -4.0, 1.0), target=(0.0, 0.0, 1.0), fov=40.0)

@@ -10,9 +10,9 @@ import pytest
 
 from sap_warp import Simulation
 from sap_warp.cli import main
-from sap_warp.robots import UnknownRobotError, find_robot, list_robots, robot_scene
-from sap_warp.robots.home import DAMPING_TIME, FIXED_BASE, PER_METRE, PER_RADIAN, read_home
 from sap_warp.scene import SapSceneError
+from sap_warp.scene.robots import UnknownRobotError, find_robot, list_robots, robot_scene
+from sap_warp.scene.robots.home import DAMPING_TIME, FIXED_BASE, PER_METRE, PER_RADIAN, read_home
 
 ARM = """<mujoco><worldbody><body name="l"><joint name="j" range="-90 90"/>
 <geom size="0.1" mass="1" pos="0.3 0 1"/></body>

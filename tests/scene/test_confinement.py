@@ -7,7 +7,7 @@ import pytest
 
 from sap_warp import SapSceneError, Simulation, load_sap_scene
 from sap_warp.cli import main
-from sap_warp.scene_files import find_scene_file
+from sap_warp.scene.shipped.scene_files import find_scene_file
 
 URDF = """<robot name='r'><link name='a'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0'
 iyz='0'/></inertial><collision><geometry><mesh filename='{mesh}'/></geometry></collision></link></robot>"""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sap_warp
-from sap_warp.scene.document import MAX_NESTING, read_document
+from sap_warp.scene.text.document import MAX_NESTING, read_document
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_anchors_that_multiply_are_refused_before_they_fill_the_memory(write):
 def test_a_json_object_with_very_many_keys_is_read_in_linear_time(write):
     # 60,000 keys: comparing each with all others would take minutes.
     text = json.dumps({f"k{i}": i for i in range(60_000)})
-    from sap_warp.scene import document
+    from sap_warp.scene.text import document
 
     data = json.loads(text)
     assert document.read_document(data).data == data
@@ -309,5 +309,5 @@ def test_other_encodings_and_odd_names_are_errors(write):
 
 
 def test_too_large_a_file_is_not_read(write, monkeypatch):
-    monkeypatch.setattr("sap_warp.scene.document.MAX_BYTES", 2**20)
+    monkeypatch.setattr("sap_warp.scene.text.document.MAX_BYTES", 2**20)
     assert error_of(write(b"#" * (2**20 + 1))) == "FILE: the file has more than 1 MB; that is more than a scene needs"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sap_warp.scene.expressions import MAX_DEPTH, MAX_LENGTH, ExpressionError, evaluate_expression
+from sap_warp.scene.text.expressions import MAX_DEPTH, MAX_LENGTH, ExpressionError, evaluate_expression
 from tests.support.scene_files import load, with_shape
 
 _OPERATORS = {

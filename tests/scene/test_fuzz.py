@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sap_warp
-from sap_warp.scene.document import read_document
-from sap_warp.scene.section import Section
-from sap_warp.scene.yaml_text import _Reader, resolve_plain
+from sap_warp.scene.text.document import read_document
+from sap_warp.scene.text.section import Section
+from sap_warp.scene.text.yaml_text import _Reader, resolve_plain
 from tests.support.random_scenes import (
     SCALAR_FIELDS,
     expected_fields,

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sap_warp.scene.sources import AssetSourceError, resolve_git
-from sap_warp.scene.sources.git_cache import GitCache
-from sap_warp.scene.sources.git_command import Git
-from sap_warp.scene.sources.git_request import check_request
+from sap_warp.scene.assets.sources import AssetSourceError, resolve_git
+from sap_warp.scene.assets.sources.git_cache import GitCache
+from sap_warp.scene.assets.sources.git_command import Git
+from sap_warp.scene.assets.sources.git_request import check_request
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="git is not installed")
@@ -400,7 +400,8 @@ def test_a_killed_process_leaves_no_entry_and_the_next_one_cleans_up(robots, fet
     started = tmp_path / "started"
     os.mkfifo(started)
     fake_git(f'case "$*" in *" fetch "*) echo $$ > {started}; exec sleep 600;; esac\nexec "$REAL" "$@"')
-    code = "import sys; from sap_warp.scene.sources import resolve_git\nresolve_git(*sys.argv[1:3], [], *sys.argv[3:])"
+    code = "import sys; from sap_warp.scene.assets.sources import resolve_git\n"
+    code += "resolve_git(*sys.argv[1:3], [], *sys.argv[3:])"
     environment = os.environ | {"SAP_WARP_ASSET_CACHE": str(tmp_path / "cache")}
     victim = subprocess.Popen(
         [sys.executable, "-c", code, robots.repo, robots.first, ASSET], env=environment, stderr=subprocess.DEVNULL
@@ -625,7 +626,7 @@ def _arguments_of_git(repo, rev, sparse, path) -> list[str] | None:
     """Command line of the first git command, None if the arguments were refused before."""
     with (
         mock.patch.object(subprocess, "Popen", side_effect=_GitStarted) as popen,
-        mock.patch("sap_warp.scene.sources.git_command._has_own_ssh_command", return_value=False),
+        mock.patch("sap_warp.scene.assets.sources.git_command._has_own_ssh_command", return_value=False),
         mock.patch.dict(os.environ, {"SAP_WARP_ASSET_CACHE": os.environ["TEST_FUZZ_CACHE"]}),
     ):
         try:

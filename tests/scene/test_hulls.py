@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from sap_warp.scene import SapSceneError, load_sap_scene
-from sap_warp.scene.hulls import TOLERANCE, VERTICES, convex_hull
+from sap_warp.scene.assets.hulls import TOLERANCE, VERTICES, convex_hull
 
 STAR = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1], [0.1, 0.1, 0.1]]) * 0.2
 FACES = "0 2 6 2 4 6 4 0 6 2 1 4 1 3 4 3 0 4 2 0 5 1 2 5 3 1 5 0 3 5"

@@ -5,7 +5,7 @@ import itertools
 import newton
 import pytest
 
-from sap_warp.scene_files import runs_offline, shipped_scenes
+from sap_warp.scene.shipped.scene_files import runs_offline, shipped_scenes
 from tests.support.scene_files import ALL_JOINT_FIELDS, load, package, with_joint
 
 DEFAULTS = {name: value for name, value in ALL_JOINT_FIELDS.items() if name != "axis"} | {"actuator_mode": 3}

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 import sap_warp
-from sap_warp.scene import decomposition, size
-from sap_warp.scene.document import MAX_BYTES
-from sap_warp.scene.yaml_text import MAX_NESTING, MAX_NODES
+from sap_warp.scene import size
+from sap_warp.scene.assets import decomposition
+from sap_warp.scene.text.document import MAX_BYTES
+from sap_warp.scene.text.yaml_text import MAX_NESTING, MAX_NODES
 from tests.support import markdown
 from tests.support.scene_files import boxes, load
 
@@ -84,7 +85,7 @@ def test_limits_are_those_of_the_code():
 
 
 def test_words_are_read_as_the_page_says():
-    from sap_warp.scene.yaml_text import resolve_plain
+    from sap_warp.scene.text.yaml_text import resolve_plain
 
     sentence = PAGE[PAGE.index("Words without quotes") :].split("\n\n")[0]
     for word, value in re.findall(r"`(\w+)` is (\d+)", sentence):

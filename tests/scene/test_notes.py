@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from sap_warp import SapSceneError, Simulation, cli
-from sap_warp.advice import advise
-from sap_warp.advice.weights import link_weights
-from sap_warp.notes import ENVIRONMENT
-from sap_warp.scene import worlds
-from sap_warp.scene_files import runs_offline, shipped_scenes
+from sap_warp.core.notes import ENVIRONMENT
+from sap_warp.judge.advice import advise
+from sap_warp.judge.advice.weights import link_weights
+from sap_warp.scene.edits import worlds
+from sap_warp.scene.shipped.scene_files import runs_offline, shipped_scenes
 from tests.support.scene_files import free, load
 
 ARM = """\

@@ -10,7 +10,7 @@ import pytest
 
 from sap_warp import Simulation
 from sap_warp.scene import SapSceneError, load_sap_scene
-from sap_warp.scene.decomposition import DecompositionError, PartOptions, cache_folder, decompose
+from sap_warp.scene.assets.decomposition import DecompositionError, PartOptions, cache_folder, decompose
 
 coacd = pytest.importorskip("coacd", reason="sap-warp[decompose] is not installed")
 

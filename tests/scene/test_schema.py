@@ -6,10 +6,12 @@ import re
 import pytest
 
 import sap_warp
-from sap_warp.scene import fields, objects, operations, schema
+from sap_warp.scene import schema
+from sap_warp.scene.edits import operations
 from sap_warp.scene.json_schema import scene_json_schema
-from sap_warp.scene.section import Section
-from sap_warp.solver.options import _PRESET_ALIASES, PRESETS
+from sap_warp.scene.objects import fields, objects
+from sap_warp.scene.text.section import Section
+from sap_warp.solver.settings.options import _PRESET_ALIASES, PRESETS
 from tests.support.scene_files import BOX, boxes, chain, package, with_joint, with_shape
 
 SHAPE = "density ke tau mu margin gap collision_group has_shape_collision has_particle_collision is_hydroelastic"

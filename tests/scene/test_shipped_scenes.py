@@ -16,8 +16,8 @@ import yaml
 
 from sap_warp import SapCollisionPipeline, SolverSAP
 from sap_warp.scene import load_sap_scene, load_sap_scene_config
-from sap_warp.scene.sources.package import resolve_package
-from sap_warp.scenes import build_scene
+from sap_warp.scene.assets.sources.package import resolve_package
+from sap_warp.scene.shipped.scenes import build_scene
 from tests.support.scene_files import SINGLE_BOX
 
 ASSETS = Path(__file__).parents[2] / "assets"

@@ -8,7 +8,8 @@ import newton
 import pytest
 
 from sap_warp import SapSceneError
-from sap_warp.scene import size, worlds
+from sap_warp.scene import size
+from sap_warp.scene.edits import worlds
 from tests.support.costs import count_calls, peak_bytes
 from tests.support.scene_files import boxes, free, load
 

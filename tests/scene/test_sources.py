@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sap_warp.scene.sources import AssetSourceError, resolve_local, resolve_package
-from sap_warp.scene.sources.progress import PLAIN_INTERVAL, StreamReporter, parse_progress
+from sap_warp.scene.assets.sources import AssetSourceError, resolve_local, resolve_package
+from sap_warp.scene.assets.sources.progress import PLAIN_INTERVAL, StreamReporter, parse_progress
 
 LFS_POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 123456\n"
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sap_warp import Simulation
-from sap_warp.robots import robot_scene
-from sap_warp.scene.terrain import make_heights
-from sap_warp.simulation.keyframes import go_home
+from sap_warp.scene.objects.terrain import make_heights
+from sap_warp.scene.robots import robot_scene
+from sap_warp.simulation.checkpoint.keyframes import go_home
 
 RADIUS = 0.1
 

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from sap_warp.scene.errors import Complaint
-from sap_warp.scene.urdf import prepare_urdf
+from sap_warp.scene.assets.urdf import prepare_urdf
+from sap_warp.scene.text.errors import Complaint
 
 LINK = '<link name="{name}"><inertial><mass value="1"/></inertial>{content}</link>'
 JOINT = '<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{content}</joint>'

@@ -10,13 +10,13 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.scene.fields import JointFields, ShapeFields
-from sap_warp.scene.materials import DEFAULT_KE
-from sap_warp.scene.objects import GitSource
+from sap_warp.scene.objects.fields import JointFields, ShapeFields
+from sap_warp.scene.objects.materials import DEFAULT_KE
+from sap_warp.scene.objects.objects import GitSource
 from sap_warp.scene.schema import DEFAULT_GAP
-from sap_warp.scene.section import Section
-from sap_warp.scene.values import Transform
-from sap_warp.solver.options import OPTION_NAMES, SapOptions, expand_options
+from sap_warp.scene.text.section import Section
+from sap_warp.scene.text.values import Transform
+from sap_warp.solver.settings.options import OPTION_NAMES, SapOptions, expand_options
 from tests.support.scene_files import BOX, free, load, package
 
 POSE = {"p": [0.5, -0.25, 1.0], "q": [0.0, 0.6, 0.0, 0.8]}

@@ -10,8 +10,8 @@ import pytest
 
 import sap_warp
 from sap_warp.cli import main
-from sap_warp.scene_files import UnknownSceneError, find_scene_file
-from sap_warp.scenes import build_scene
+from sap_warp.scene.shipped.scene_files import UnknownSceneError, find_scene_file
+from sap_warp.scene.shipped.scenes import build_scene
 from tests.support.scene_files import boxes, load, package, problem_of
 
 URDF = "<?xml version='1.0'?>\n<!-- a robot -->\n<robot name='r'><link name='a'/></robot>"

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 import sap_warp
-from sap_warp.scene import yaml_text
-from sap_warp.scene.document import read_document
-from sap_warp.scene.yaml_text import read_yaml, resolve_plain
+from sap_warp.scene.text import yaml_text
+from sap_warp.scene.text.document import read_document
+from sap_warp.scene.text.yaml_text import read_yaml, resolve_plain
 from tests.support.scene_files import load
 
 

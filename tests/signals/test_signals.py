@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sap_warp.cli import main
-from sap_warp.signals import SignalError, find_signals, list_signals
-from sap_warp.signals.recording import CHUNK
+from sap_warp.look.signals import SignalError, find_signals, list_signals
+from sap_warp.look.signals.recording import CHUNK
 from tests.support.balls import make_balls
 from tests.support.simulations import shared_simulation
 

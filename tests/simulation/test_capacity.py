@@ -8,7 +8,7 @@ import pytest
 import warp as wp
 
 from sap_warp import ContactCapacityError, Simulation
-from sap_warp.scene_files import find_scene_file
+from sap_warp.scene.shipped.scene_files import find_scene_file
 from tests.support.simulations import new_builder
 
 BOXES = 4

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sap_warp import CheckpointError, Simulation, SimulationState
-from sap_warp.scene_files import shipped_scenes
-from sap_warp.simulation import checkpoint_file
+from sap_warp.scene.shipped.scene_files import shipped_scenes
+from sap_warp.simulation.checkpoint import file as checkpoint_file
 from tests.simulation.test_meshes import pile
 from tests.support.simulations import STATE_ARRAYS, make_sim
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sap_warp.simulation import Simulation, compile
+from sap_warp.simulation import Simulation
+from sap_warp.simulation.run import compile
 
 
 def test_solve_kernel_is_compiled_while_scene_is_loaded(monkeypatch):

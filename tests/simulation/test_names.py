@@ -9,8 +9,8 @@ import pytest
 import warp as wp
 
 from sap_warp import HeterogeneousWorldsError, Simulation, UnknownNameError
-from sap_warp.simulation.labels import shorten
-from sap_warp.simulation.names import ModelNames
+from sap_warp.simulation.views.labels import shorten
+from sap_warp.simulation.views.names import ModelNames
 
 try:
     import torch

@@ -15,7 +15,7 @@ from sap_warp.randomization import (
     from_description,
     to_description,
 )
-from sap_warp.simulation.random_streams import philox
+from sap_warp.simulation.random.streams import philox
 from tests.simulation.test_parameters import assert_same_state, robots, simulate
 
 SEED = 7

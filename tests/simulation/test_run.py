@@ -10,7 +10,7 @@ import warp as wp
 
 from sap_warp import Simulation, SolverSAP
 from sap_warp.collision.ranges import Ranges
-from sap_warp.simulation import run
+from sap_warp.simulation.run import run
 from sap_warp.solver import step
 from tests.support.simulations import STATE_ARRAYS, make_sim, new_builder
 

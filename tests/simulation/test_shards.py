@@ -12,7 +12,7 @@ import pytest
 import warp as wp
 
 from sap_warp import Simulation, SolverSAP
-from sap_warp.scenes import build_scene
+from sap_warp.scene.shipped.scenes import build_scene
 from tests.support.simulations import STATE_ARRAYS, make_sim
 
 

@@ -11,11 +11,11 @@ import warp as wp
 
 import sap_warp
 from sap_warp import HeterogeneousWorldsError, SapModel, Simulation, SolveStatus, ThreadsError
-from sap_warp.scene_files import UnknownSceneError
-from sap_warp.scenes import build_scene
-from sap_warp.simulation.profile import STAGES, profile_stages
-from sap_warp.simulation.run import BUNDLES, Run
-from sap_warp.simulation.split import WorldShare
+from sap_warp.scene.shipped.scene_files import UnknownSceneError
+from sap_warp.scene.shipped.scenes import build_scene
+from sap_warp.simulation.run.profile import STAGES, profile_stages
+from sap_warp.simulation.run.run import BUNDLES, Run
+from sap_warp.simulation.run.split import WorldShare
 from tests.support.simulations import STATE_ARRAYS, WORLDS, make_sim, new_builder
 
 

@@ -6,8 +6,8 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.solver import free_motion
-from sap_warp.solver.status import SolveStatus
+from sap_warp.solver.dynamics import free_motion
+from sap_warp.solver.settings.status import SolveStatus
 from tests.support.scenes import G, Stepper, one_joint
 from tests.support.solver_cases import Case, assert_close
 

@@ -4,9 +4,9 @@ import newton
 import numpy as np
 import warp as wp
 
-from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.judge.validation.cases.shake import Shaken
+from sap_warp.scene.shipped.scenes import build_scene, randomize_start
 from sap_warp.simulation import Simulation
-from sap_warp.validation.shake import Shaken
 from tests.physics.test_preset_robot import OMEGA, RADIUS, turntable
 from tests.support.scenes import Stepper
 

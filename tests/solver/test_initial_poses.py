@@ -4,7 +4,7 @@ import newton
 import numpy as np
 import pytest
 
-from sap_warp.solver.initial_poses import body_poses, place_bodies
+from sap_warp.solver.model.initial_poses import body_poses, place_bodies
 from tests.support.joint_types import add_all_joint_types
 from tests.support.oracle import random_model, random_state
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.packed_rows import RowPattern
-from sap_warp.solver import layout as layout_module
-from sap_warp.solver.layout import Layout, build_layout
+from sap_warp.core.kernels.packed_rows import RowPattern
+from sap_warp.solver.model import layout as layout_module
+from sap_warp.solver.model.layout import Layout, build_layout
 from tests.support.costs import count_calls, peak_bytes
 from tests.support.oracle import random_model
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.kernels.types import FP64
-from sap_warp.solver import length_terms as terms
+from sap_warp.core.kernels.types import FP64
+from sap_warp.solver.tendons import terms
 from sap_warp.solver.terms.bounded import make_bounded_term
 from tests.support.lengths import Beside
 

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.solver.options import LINE_SEARCHES, PRESETS
+from sap_warp.solver.settings.options import LINE_SEARCHES, PRESETS
 from tests.support.solver_cases import Case
 
 DT = 0.005

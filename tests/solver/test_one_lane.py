@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sap_warp.kernels.launch import WorldRange
-from sap_warp.solver.line_search import EXACT_MAX_STEP
+from sap_warp.core.kernels.launch import WorldRange
+from sap_warp.solver.minimize.line_search import EXACT_MAX_STEP
 from tests.support.oracle import fill_newton_contacts
 from tests.support.solver_cases import DT, Case, assert_close, random_problem
 

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, asdict, fields
 import numpy as np
 import pytest
 
-from sap_warp.solver.options import OPTION_NAMES, SapOptions, expand_options, override_options
+from sap_warp.solver.settings.options import OPTION_NAMES, SapOptions, expand_options, override_options
 
 NAN, INF = float("nan"), float("inf")
 
@@ -309,7 +309,7 @@ def test_keywords_for_editors_are_those_of_the_solver():
     """What editors complete and type checkers accept is what solver and simulation take, with the same choices."""
     from typing import Literal, get_args, get_origin, get_type_hints
 
-    from sap_warp.solver import keywords, options
+    from sap_warp.solver.settings import keywords, options
 
     hints = get_type_hints(keywords.SolverOptions)
     assert tuple(hints) == options.OPTION_NAMES

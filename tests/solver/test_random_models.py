@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sap_warp import SapModel, SolverSAP
-from sap_warp.solver.topology import carriers
+from sap_warp.solver.model.topology import carriers
 from tests.solver.test_support import SUPPORTED
 from tests.support.massless import CHAINS, box_on_massless_link, chain
 from tests.support.oracle import DenseWorld, OracleOptions, random_state

@@ -6,8 +6,8 @@ import pytest
 import warp as wp
 
 from sap_warp import SolverSAP
-from sap_warp.kernels.launch import WorldRange
-from sap_warp.solver.layout import _runs
+from sap_warp.core.kernels.launch import WorldRange
+from sap_warp.solver.model.layout import _runs
 from tests.support.joint_types import add_all_joint_types
 from tests.support.oracle import random_state
 from tests.support.solver_cases import Case

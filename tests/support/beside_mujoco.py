@@ -14,7 +14,7 @@ import numpy as np
 
 from sap_warp import Simulation
 from sap_warp.scene import load_sap_scene
-from sap_warp.simulation.keyframes import go_home
+from sap_warp.simulation.checkpoint.keyframes import go_home
 
 KEY = "compared"
 NO_CONSTRAINTS = '<option><flag constraint="disable"/></option>'

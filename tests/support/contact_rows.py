@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sap_warp.collision import SapCollisionPipeline
-from sap_warp.contacts import dropped_by_world
+from sap_warp.model.contacts import dropped_by_world
 
 GAP = 0.05
 INDICES = ("shape0", "shape1", "tids")

@@ -4,7 +4,7 @@ import newton
 import pytest
 
 from sap_warp import Simulation, SolverSAP
-from sap_warp.scenes import build_scene, randomize_start
+from sap_warp.scene.shipped.scenes import build_scene, randomize_start
 
 WORLDS = 5
 GAP = 0.002

@@ -3,7 +3,7 @@
 import numpy as np
 
 import sap_warp
-from sap_warp.kernels.launch import WorldRange
+from sap_warp.core.kernels.launch import WorldRange
 from tests.support.oracle import (
     DenseWorld,
     OracleOptions,

@@ -12,10 +12,10 @@ import numpy as np
 import warp as wp
 
 from sap_warp import SolverSAP
-from sap_warp.solver.constraint_data import LENGTH, LINEAR
-from sap_warp.solver.constraint_sources import Row, constraint_rows
-from sap_warp.solver.initial_poses import multiply, rotate
-from sap_warp.solver.length_terms import EQUAL
+from sap_warp.solver.equations.data import LENGTH, LINEAR
+from sap_warp.solver.equations.sources import Row, constraint_rows
+from sap_warp.solver.model.initial_poses import multiply, rotate
+from sap_warp.solver.tendons.terms import EQUAL
 from tests.support import beside_mujoco as beside
 
 STEP = 2e-6

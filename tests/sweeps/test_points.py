@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from sap_warp.sweeps import Definition, SweepError
-from sap_warp.sweeps.conditions import parse_condition
-from sap_warp.sweeps.definition import read_variations
-from sap_warp.sweeps.job import plan_tasks
-from sap_warp.sweeps.points import make_points
-from sap_warp.sweeps.targets import SceneTarget, WorldTarget, find_target
-from sap_warp.sweeps.values import make_variation, parse_variation
+from sap_warp.scale.sweeps import Definition, SweepError
+from sap_warp.scale.sweeps.definition.conditions import parse_condition
+from sap_warp.scale.sweeps.definition.definition import read_variations
+from sap_warp.scale.sweeps.definition.points import make_points
+from sap_warp.scale.sweeps.definition.targets import SceneTarget, WorldTarget, find_target
+from sap_warp.scale.sweeps.definition.values import make_variation, parse_variation
+from sap_warp.scale.sweeps.running.job import plan_tasks
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def threads(tmp_path_factory):
 
 def lose_workers(monkeypatch, cluster):
     """Kill a worker that has just got the fourth task, stop one that has got the eighth, and take a node away."""
-    from sap_warp.sweeps.ray_engine import RayEngine
+    from sap_warp.scale.sweeps.running.ray_engine import RayEngine
 
     give, given = RayEngine.give, []
 

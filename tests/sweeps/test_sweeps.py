@@ -12,8 +12,9 @@ import pyarrow.dataset
 import pytest
 
 from sap_warp import SapSceneError, Simulation, SweepError, SweepResult, cli, sweep
-from sap_warp.sweeps import execute, run_point
-from sap_warp.sweeps.dataset import RUN_COLUMNS, Dataset, Writer
+from sap_warp.scale.sweeps import run_point
+from sap_warp.scale.sweeps.results.dataset import RUN_COLUMNS, Dataset, Writer
+from sap_warp.scale.sweeps.running import execute
 from tests.sweeps.scene import BOX_MU, DT, PULL, SCENE, TAU
 
 MU = "0.2:1.0:3"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 TOOL = Path(__file__).parents[2] / "tools" / "release_check.py"
-TRACKED = ["README.md", "sap_warp/__init__.py", "sap_warp/native/rows.h", "assets/yaml/cube.yaml"]
-PACKED = ["sap_warp/__init__.py", "sap_warp/native/rows.h", "sap_warp/assets/yaml/cube.yaml"]
+TRACKED = ["README.md", "sap_warp/__init__.py", "sap_warp/core/native/rows.h", "assets/yaml/cube.yaml"]
+PACKED = ["sap_warp/__init__.py", "sap_warp/core/native/rows.h", "sap_warp/assets/yaml/cube.yaml"]
 
 
 @pytest.fixture(scope="module")

@@ -1,1 +1,1 @@
-"""Tests of `sap_warp.validation`: its cases."""
+"""Tests of `sap_warp.judge.validation`: its cases."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sap_warp.validation import load_cases
+from sap_warp.judge.validation import load_cases
 
 CASES = load_cases()
 NEEDS = {"drake": "pydrake", "grasp": "mujoco"}

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sap_warp.viewer.clock import Clock
+from sap_warp.look.viewer.clock import Clock
 
 
 class Hand:

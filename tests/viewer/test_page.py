@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sap_warp import Simulation
-from sap_warp.viewer import Viewer
+from sap_warp.look.viewer import Viewer
 from tests.support.browser import open_session
 from tests.support.pages import arm_and_box
 

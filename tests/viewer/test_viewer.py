@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from sap_warp import Simulation
-from sap_warp.viewer import Viewer, ViewerError
-from sap_warp.viewer.contacts import SEPARATES, SLIDES, STICKS, classify, deepest, read_contacts
-from sap_warp.viewer.drag import MOST_WEIGHTS, Drag
-from sap_warp.viewer.instances import turn_z
-from sap_warp.viewer.joint_marks import limit_marks
-from sap_warp.viewer.joints import articulations, driven_dofs
-from sap_warp.viewer.meshes import bounds, coarsen, make_templates
-from sap_warp.viewer.overlays import inertia_boxes
-from sap_warp.viewer.stage import world_offsets
-from sap_warp.visuals import find_visuals, rotate
+from sap_warp.look.viewer import Viewer, ViewerError
+from sap_warp.look.viewer.drawing.contacts import SEPARATES, SLIDES, STICKS, classify, deepest, read_contacts
+from sap_warp.look.viewer.drawing.instances import turn_z
+from sap_warp.look.viewer.drawing.joint_marks import limit_marks
+from sap_warp.look.viewer.drawing.meshes import bounds, coarsen, make_templates
+from sap_warp.look.viewer.drawing.overlays import inertia_boxes
+from sap_warp.look.viewer.drawing.stage import world_offsets
+from sap_warp.look.viewer.panels.drag import MOST_WEIGHTS, Drag
+from sap_warp.look.viewer.panels.joints import articulations, driven_dofs
+from sap_warp.look.visuals import find_visuals, rotate
 from tests.support.pages import arm_and_box
 
 pytest.importorskip("viser")
@@ -216,7 +216,7 @@ def test_bodies_of_several_colours_are_one_mesh_with_colours_at_its_vertices():
 
     import trimesh
 
-    from sap_warp.visuals import Geometry, VisualBatch
+    from sap_warp.look.visuals import Geometry, VisualBatch
 
     box = trimesh.creation.box()
     batches = [
@@ -385,7 +385,7 @@ def test_boxes_have_the_inertia_they_stand_for(rng):
 
 def test_many_worlds_are_sent_less_often():
     """30 frames per second for up to 64 shown worlds, 12 for more, and what was asked for in any case."""
-    from sap_warp.viewer.options import make_options
+    from sap_warp.look.viewer.options import make_options
 
     assert make_options(64).viewer_fps == 30.0 and make_options(65).viewer_fps == 12.0
     assert make_options(256, worlds=[0, 1]).viewer_fps == 30.0 and make_options(256, viewer_fps=20.0).viewer_fps == 20.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ...scene_files import find_scene_file
+from ...scene.shipped.scene_files import find_scene_file
 from ..draws import Draws
 from ..rotations import down_in_body, rotate, rotate_inverse
 from ..task import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...scene_files import find_scene_file
+from ...scene.shipped.scene_files import find_scene_file
 from ..draws import Draws
 from ..rotations import rotate
 from ..task import Task

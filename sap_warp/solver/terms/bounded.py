@@ -22,7 +22,7 @@ import functools
 
 import warp as wp
 
-from ...kernels.types import Types
+from ...core.kernels.types import Types
 
 UNBOUNDED = 1.0e30
 """An impulse of this size is no bound [N s or N m s]."""

@@ -11,7 +11,7 @@ With vc the velocity of shape 1 relative to shape 0 at the contact, n the normal
     R_n = max(beta^2/(4 pi^2) w, 1/(h k (h + tau))),   R_t = sigma w,   vhat = -phi0/(h + tau)
     k = k_a k_b/(k_a + k_b),   tau = tau_a + tau_b,   mu = 2 mu_a mu_b/(mu_a + mu_b)
 
-with w the weight of the contact (`contact_weight`), phi0 its gap, mu_hat = mu R_t/R_n and mu_tilde^2 = mu^2 R_t/R_n.
+with w the weight of the contact (`contact.weight`), phi0 its gap, mu_hat = mu R_t/R_n and mu_tilde^2 = mu^2 R_t/R_n.
 The law is isotropic in the tangent plane, so no tangent axes are needed: everything is written with n and world
 vectors. The norm of y_t is softened by EPSILON, y_r = sqrt(y_t.y_t + EPSILON^2) - EPSILON, so that t stays defined at
 rest.
@@ -24,8 +24,8 @@ from typing import Any
 
 import warp as wp
 
-from ...kernels.types import Types
-from ..options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
+from ...core.kernels.types import Types
+from ..settings.options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES
 
 EPSILON = 1e-7
 """Softening of the tangential norm [N s]."""
@@ -52,7 +52,7 @@ class ContactLaw:
     fallback_stiffness: wp.float64
     enforce_speed: int
     follows: int  # 1 if friction holds the slip of the whole step at zero
-    follow_share: wp.float64  # see `contact_rows`: share of h, by the way positions are integrated
+    follow_share: wp.float64  # see `contact.rows`: share of h, by the way positions are integrated
 
 
 def contact_law(options: Any) -> Any:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...kernels.types import Types
+from ...core.kernels.types import Types
 from .drive import make_drive_term
 from .friction import make_friction_term
 from .limit import NO_LIMIT, make_limit_term

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...kernels.types import Types
+from ...core.kernels.types import Types
 from .near_rigid import NEAR_RIGID
 
 UNLIMITED_EFFORT = 1e9

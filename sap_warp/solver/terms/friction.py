@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...kernels.types import Types
+from ...core.kernels.types import Types
 
 
 @functools.cache

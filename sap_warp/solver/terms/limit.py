@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from ...kernels.types import Types
+from ...core.kernels.types import Types
 from .near_rigid import NEAR_RIGID
 
 NO_LIMIT = -1.0e30

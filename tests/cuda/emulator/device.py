@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sap_warp.kernels.lanes import IN_A_WARP
+from sap_warp.core.kernels.lanes import IN_A_WARP
 
 from . import build
 from .ptx import Module, parse

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from sap_warp.scene.mjcf import read_mjcf, translate_actuators
+from sap_warp.scene.assets.mjcf import read_mjcf, translate_actuators
 from tests.support import beside_mujoco as beside
 from tests.support.states import equality_differences, state_differences
 

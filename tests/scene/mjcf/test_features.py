@@ -8,8 +8,8 @@ import mujoco
 import pytest
 
 from sap_warp.scene import SapSceneError, SapUnsupportedSceneFeature, load_sap_scene
-from sap_warp.scene.mjcf.defaults import ACTUATORS
-from sap_warp.scene.mjcf.features import ELEMENTS, covering, path_of
+from sap_warp.scene.assets.mjcf.defaults import ACTUATORS
+from sap_warp.scene.assets.mjcf.features import ELEMENTS, covering, path_of
 
 ROW = re.compile(r"^( *)([\w()]+) \([!?*R]\) *(.*)$")
 OF_DEFAULT = {"equality": ["connect", "weld", "joint"], "tendon": ["fixed", "spatial"]}

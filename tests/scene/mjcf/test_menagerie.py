@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sap_warp import Simulation
-from sap_warp.robots import find_robot
+from sap_warp.scene.robots import find_robot
 from tests.support import beside_mujoco as beside
 from tests.support.random_mjcf import differences
 

@@ -11,8 +11,8 @@ import newton.examples
 import numpy as np
 import pytest
 
-from sap_warp.scene.errors import Complaint
-from sap_warp.scene.mjcf import read_mjcf
+from sap_warp.scene.assets.mjcf import read_mjcf
+from sap_warp.scene.text.errors import Complaint
 
 NOT_COMPARED = (
     *("name", "names", "nnames", "paths", "npaths", "key", "nkey", "tex", "ntex", "mat"),

@@ -15,7 +15,7 @@ import pytest
 
 from sap_warp import Simulation
 from sap_warp.scene import load_sap_scene
-from sap_warp.simulation.keyframes import go_home
+from sap_warp.simulation.checkpoint.keyframes import go_home
 
 DT = 0.002
 BAR = "-.03 -.03 0 .03 -.03 0 .03 .03 0 -.03 .03 0 -.02 -.02 .3 .02 -.02 .3 .02 .02 .3 -.02 .02 .3"

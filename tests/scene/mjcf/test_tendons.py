@@ -8,7 +8,7 @@ import pytest
 
 from sap_warp import Simulation
 from sap_warp.scene import load_sap_scene
-from sap_warp.solver import length_terms as terms
+from sap_warp.solver.tendons import terms
 from tests.support.lengths import Beside
 
 HAND = """<mujoco><default><general biastype="affine"/><geom contype="0" conaffinity="0"/>

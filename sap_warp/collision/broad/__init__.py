@@ -1,0 +1,1 @@
+"""Which shapes can meet: their boxes, pairs and how far they travel."""

@@ -1,0 +1,196 @@
+"""Shape pairings that Newton's narrow phase does not handle.
+
+Found by reading its routing and by trying every pairing on the CPU (newton 1.7):
+
+- infinite plane against infinite plane, heightfield against heightfield: dropped;
+- infinite plane against heightfield: a few wrong normals or nothing;
+- finite plane against convex mesh: nothing in 9 of 10 touching poses; against triangle mesh: nothing in 1 of 10,
+  a wrong depth in half (300 random poses each, compared with the infinite plane);
+- Gaussian splats and shapes without geometry: never collide.
+
+Unreliable, reported as a warning: an overlapping ellipsoid against another ellipsoid, a cylinder, box, cone, convex or
+triangle mesh loses its contact in 4 to 27 % of poses at a size of 0.2 m, and more often when smaller
+(`tests/collision/test_pairs.py`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import newton
+import numpy as np
+
+from ...core.faq import see
+
+_T = newton.GeoType
+_INFINITE_PLANE = 100
+"""Stands for ``GeoType.PLANE`` without extent; Newton tells the two apart by their scale."""
+
+_UNSUPPORTED = (
+    (_INFINITE_PLANE, _INFINITE_PLANE),
+    (_INFINITE_PLANE, int(_T.HFIELD)),
+    (int(_T.PLANE), int(_T.MESH)),
+    (int(_T.PLANE), int(_T.CONVEX_MESH)),
+    (int(_T.HFIELD), int(_T.HFIELD)),
+)
+_UNRELIABLE = tuple(
+    (int(_T.ELLIPSOID), int(kind)) for kind in (_T.ELLIPSOID, _T.CYLINDER, _T.BOX, _T.CONE, _T.CONVEX_MESH, _T.MESH)
+)
+_SHAPELESS = (int(_T.NONE), int(_T.GAUSSIAN))
+_NAMES = {_INFINITE_PLANE: "infinite plane", int(_T.PLANE): "finite plane", int(_T.HFIELD): "heightfield"}
+
+
+@dataclass(frozen=True)
+class UnsupportedPair:
+    """Two shapes that may meet and would pass through each other."""
+
+    shape0: int
+    shape1: int
+    label0: str
+    label1: str
+    types: str
+    """The pairing, for example ``"finite plane / mesh"``."""
+
+    def __str__(self) -> str:
+        return f"'{self.label0}' and '{self.label1}' ({self.types})"
+
+
+def find_unsupported_pairs(model: newton.Model, explicit_pairs: np.ndarray | None) -> list[UnsupportedPair]:
+    """Pairs that the broad phase can report and the narrow phase cannot handle.
+
+    Args:
+        model: Whose shapes.
+        explicit_pairs: Pair list of the explicit broad phase, shape [pair_count, 2]; None if pairs are discovered.
+    """
+    if model.shape_count == 0:
+        return []
+    kinds = _kinds(model)
+    if explicit_pairs is not None:
+        pairs = explicit_pairs[_unsupported_mask(kinds, explicit_pairs)]
+    else:
+        pairs = _discoverable_pairs(model, kinds)
+    return [_describe_pair(model, kinds, pair) for pair in pairs]
+
+
+def name_pair(model: newton.Model, pair: np.ndarray) -> str:
+    """Two shapes by label and type."""
+    return str(_describe_pair(model, _kinds(model), pair))
+
+
+def _describe_pair(model: newton.Model, kinds: np.ndarray, pair: np.ndarray) -> UnsupportedPair:
+    i, j = (int(x) for x in pair)
+    labels = model.shape_label
+    return UnsupportedPair(i, j, labels[i], labels[j], f"{_name(kinds[i])} / {_name(kinds[j])}")
+
+
+def warn_if_unreliable(model: newton.Model, explicit_pairs: np.ndarray | None) -> None:
+    """Warn about pairs whose contacts Newton 1.7 may lose when they overlap."""
+    if model.shape_count == 0:
+        return
+    kinds = _kinds(model)
+    if explicit_pairs is not None:
+        pairs = explicit_pairs[_matches(kinds, explicit_pairs, _UNRELIABLE)]
+    else:
+        pairs = _candidates(model, kinds, _UNRELIABLE)
+    if len(pairs):
+        warnings.warn(
+            f"{len(pairs)} shape pairs have an ellipsoid against a shape other than a plane, heightfield, sphere or "
+            f"capsule, the first {name_pair(model, pairs[0])}. Newton's "
+            "narrow phase may lose such contacts when they overlap: a capsule or a convex mesh in its place is safe."
+            + see("ellipsoids"),
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def refuse_hydroelastic_pairs(model: newton.Model, options: dict[str, Any]) -> None:
+    """Refuse what would make Newton generate hydroelastic contact: only rigid contacts are tested with the solver.
+
+    Newton does so for pairs of which both shapes have the flag, and looks for them in the model's pair list; without
+    a list it fails. A shape with the flag meets others as a rigid one.
+
+    Raises:
+        ValueError: Two such shapes may meet, or ``options`` has a hydroelastic configuration.
+    """
+    if options.get("sdf_hydroelastic_config") is not None:
+        raise ValueError("sdf_hydroelastic_config is set, but hydroelastic contact is not supported. Leave it out.")
+    if model.shape_count == 0:
+        return
+    flagged = (model.shape_flags.numpy() & int(newton.ShapeFlags.HYDROELASTIC)) != 0
+    hits = np.flatnonzero(flagged)[:2]
+    lists = [pairs for pairs in (model.shape_contact_pairs, options.get("shape_pairs_filtered")) if pairs is not None]
+    if model.shape_contact_pairs is not None:
+        pairs = np.concatenate([np.asarray(pairs.numpy()).reshape(-1, 2) for pairs in lists])
+        hits = pairs[flagged[pairs].all(axis=1)][:1].ravel()
+    if len(hits):
+        names = " and ".join(repr(model.shape_label[i]) for i in hits)
+        raise ValueError(
+            f"Shapes that may collide are hydroelastic, the first {names}. Hydroelastic contact is not supported: set "
+            "is_hydroelastic=False for rigid contact."
+        )
+
+
+def describe(pairs: list[UnsupportedPair], limit: int = 10) -> str:
+    """Message that names the pairs and what to do about them."""
+    listed = "; ".join(str(pair) for pair in pairs[:limit])
+    more = f"; and {len(pairs) - limit} more" if len(pairs) > limit else ""
+    return (
+        f"Newton's narrow phase does not handle {len(pairs)} of the shape pairs that may collide: {listed}{more}. "
+        "Replace one of the shapes (a thin box or an infinite plane for a finite plane), filter the pair with "
+        'ModelBuilder.add_shape_collision_filter_pair, or pass unsupported_pairs="warn" to let them pass through.'
+    )
+
+
+def _kinds(model: newton.Model) -> np.ndarray:
+    kinds = model.shape_type.numpy().astype(np.int64)
+    scale = model.shape_scale.numpy().reshape(-1, 3)
+    kinds[(kinds == int(_T.PLANE)) & (scale[:, 0] == 0.0) & (scale[:, 1] == 0.0)] = _INFINITE_PLANE
+    return kinds
+
+
+def _name(kind: int) -> str:
+    return _NAMES.get(int(kind)) or _T(int(kind)).name.lower().replace("_", " ")
+
+
+def _unsupported_mask(kinds: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    a, b = kinds[pairs[:, 0]], kinds[pairs[:, 1]]
+    return np.isin(a, _SHAPELESS) | np.isin(b, _SHAPELESS) | _matches(kinds, pairs, _UNSUPPORTED)
+
+
+def _matches(kinds: np.ndarray, pairs: np.ndarray, wanted: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """Which of the pairs have types among ``wanted``, in either order."""
+    a, b = kinds[pairs[:, 0]], kinds[pairs[:, 1]]
+    mask = np.zeros(len(pairs), dtype=bool)
+    for first, second in wanted:
+        mask |= ((a == first) & (b == second)) | ((a == second) & (b == first))
+    return mask
+
+
+def _discoverable_pairs(model: newton.Model, kinds: np.ndarray) -> np.ndarray:
+    """Unsupported pairs that the sap and nxn broad phases would find, sorted."""
+    everything = tuple(int(k) for k in np.unique(kinds))
+    return _candidates(model, kinds, (*_UNSUPPORTED, *((s, k) for s in _SHAPELESS for k in everything)))
+
+
+def _candidates(model: newton.Model, kinds: np.ndarray, wanted: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """Pairs of the wanted types that the sap and nxn broad phases would find, sorted."""
+    colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
+    found = []
+    for first, second in wanted:
+        i, j = np.flatnonzero(colliding & (kinds == first)), np.flatnonzero(colliding & (kinds == second))
+        grid = np.stack(np.meshgrid(i, j, indexing="ij"), axis=-1).reshape(-1, 2)
+        found.append(np.sort(grid[grid[:, 0] != grid[:, 1]], axis=1))
+    pairs = np.unique(np.concatenate(found), axis=0)
+    return pairs[may_collide(model, pairs)]
+
+
+def may_collide(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
+    """Whether worlds, groups, bodies and filters let the pairs meet."""
+    world, group, body = (a.numpy()[pairs] for a in (model.shape_world, model.shape_collision_group, model.shape_body))
+    same_world = (world[:, 0] == world[:, 1]) | (world == -1).any(axis=1)
+    same_group = np.where(group[:, 0] > 0, (group[:, 0] == group[:, 1]) | (group[:, 1] < 0), group[:, 0] != group[:, 1])
+    movable = (body >= 0).any(axis=1) & (body[:, 0] != body[:, 1])
+    allowed = ~np.asarray(model.shape_collision_filter_mask(pairs), dtype=bool)
+    return same_world & same_group & (group != 0).all(axis=1) & movable & allowed

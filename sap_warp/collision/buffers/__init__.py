@@ -1,0 +1,1 @@
+"""The buffer of contacts: its capacity, rows, counts and overflow."""

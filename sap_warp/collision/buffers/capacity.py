@@ -1,0 +1,96 @@
+"""How many contacts to expect."""
+
+from __future__ import annotations
+
+import newton
+import numpy as np
+
+from ...model.model import SapModel
+from ..model import SapCollisionModel, newton_model_of
+
+_T = newton.GeoType
+MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
+"""Shapes whose contacts Newton finds triangle by triangle and then reduces."""
+_FLAT = (int(_T.BOX), int(_T.CONVEX_MESH))
+_FACED = (*_FLAT, int(_T.CYLINDER))
+_ONE_POINT = (int(_T.SPHERE), int(_T.ELLIPSOID))
+CONTACTS_PER_MESH_PAIR = 40
+"""What contact reduction usually leaves of a pair with a mesh or heightfield."""
+CONTACTS_PER_PAIR = 5
+"""Largest manifold of two convex shapes."""
+CONTACTS_PER_BOX_PAIR = 8
+"""Largest manifold of two shapes that are boxes, convex meshes or one a cylinder: corners of two faces."""
+NEIGHBOURS = 20
+"""Shapes that one shape is assumed to touch at a time."""
+MIN_CAPACITY = 64
+"""Smallest estimate."""
+
+
+def sap_estimate_rigid_contact_max(model: SapCollisionModel | SapModel | newton.Model) -> int:
+    """Estimate how many contacts the shapes of all worlds can have at once.
+
+    The smaller of two numbers: all pairs that may collide with the manifold size of their types, and 20 neighbours
+    for every shape besides planes. Deep piles of meshes can need more; `SapCollisionPipeline.last_overflow` tells.
+    """
+    newton_model = newton_model_of(model)
+    if newton_model.shape_count == 0:
+        return MIN_CAPACITY
+    kinds = newton_model.shape_type.numpy()
+    estimate = _neighbour_estimate(newton_model, kinds)
+    if newton_model.shape_contact_pairs is not None:
+        pairs = newton_model.shape_contact_pairs.numpy().reshape(-1, 2)
+        estimate = min(estimate, int(_contacts_per_pair(kinds[pairs]).sum()))
+    return max(estimate, MIN_CAPACITY)
+
+
+def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int:
+    """Contacts that a pass must be able to write, so that a full buffer can be filled with the right ones.
+
+    The estimate; but a few listed pairs without meshes and heightfields cannot have more than their manifolds, even if
+    that is less than the smallest estimate.
+
+    Args:
+        model: Whose shapes.
+        explicit_pairs: Pair list of the explicit broad phase, shape [pair_count, 2]; None if pairs are discovered.
+    """
+    estimate = sap_estimate_rigid_contact_max(model)
+    if explicit_pairs is None or len(explicit_pairs) == 0:
+        return estimate
+    kinds = model.shape_type.numpy()[explicit_pairs]
+    total = int(_contacts_per_pair(kinds).sum())
+    return estimate if np.isin(kinds, MESH_LIKE).any() else min(total, estimate)
+
+
+def most_of_pairs(model: newton.Model, pairs: np.ndarray, body_world: np.ndarray, bounds: np.ndarray) -> int:
+    """Contacts that the ``pairs`` of one range of worlds can have, of the range that can have most.
+
+    Args:
+        model: Whose shapes.
+        pairs: Shape [pair_count, 2].
+        body_world: World of each body.
+        bounds: First world of each range, and the number of worlds.
+    """
+    bodies = model.shape_body.numpy()[pairs]
+    world = np.where(bodies < 0, -1, body_world[bodies]).max(axis=1)
+    place = np.searchsorted(bounds, world, side="right")  # 0: no body, which meets nothing
+    return int(np.bincount(place, _contacts_per_pair(model.shape_type.numpy()[pairs])).max())
+
+
+def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
+    one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
+    mesh_like = np.isin(kinds, MESH_LIKE).any(axis=1)
+    boxes = np.isin(kinds, _FLAT).any(axis=1) & np.isin(kinds, _FACED).all(axis=1)
+    convex = np.where(boxes, CONTACTS_PER_BOX_PAIR, CONTACTS_PER_PAIR)
+    return np.where(mesh_like, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, convex))
+
+
+def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
+    colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
+    plane = colliding & (kinds == int(_T.PLANE))
+    solid = colliding & ~plane
+    size = np.where(np.isin(kinds, MESH_LIKE), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
+    world = model.shape_world.numpy()
+    planes_by_world = np.bincount(world[plane] + 1, minlength=model.world_count + 1)
+    # a global plane meets every shape, a global shape every plane
+    seen = planes_by_world[0] + np.where(world >= 0, planes_by_world[world + 1], planes_by_world[1:].sum())
+    return int((size * (NEIGHBOURS // 2 + seen))[solid].sum())

@@ -1,0 +1,1 @@
+"""Where two shapes meet: contact points, normals and depths."""

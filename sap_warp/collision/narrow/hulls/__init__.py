@@ -1,0 +1,1 @@
+"""Convex hulls: their planes, supports and tables."""

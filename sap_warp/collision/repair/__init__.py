@@ -1,0 +1,1 @@
+"""What sets contacts right that shapes beside each other would bend."""

@@ -1,0 +1,264 @@
+"""Lanes that share a world.
+
+On the CPU a world has one lane and every loop over its work is a plain serial loop. On CUDA (and in tests, on
+cooperative CPU fibers) the lanes of a world share the same loops, with barriers where one phase needs what another
+has found. One world is one block, or on CUDA a part of a warp, if it is tiny (`IN_A_WARP`): its lanes wait for each
+other then, and for no other lane of the warp.
+"""
+
+import functools
+import inspect
+import linecache
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import warp as wp
+
+from .types import Types
+
+ONE_LANE = "#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n"
+"""Opens the part of a native snippet that is for one lane on the CPU, where the headers of `core/native` are."""
+
+
+IN_A_WARP = {8: 96, 16: 160}
+"""Lanes of a world that has only a part of a warp on CUDA, and threads of a block of such worlds.
+
+The compiler knows the size of a block alone, and tells by it how many lanes a world has; see `block_size`.
+"""
+
+
+def block_size(lanes: int, device: Any) -> int:
+    """Threads of a block in which ``lanes`` share a world."""
+    return lanes if device.is_cpu else IN_A_WARP.get(lanes, lanes)
+
+
+def for_warps(code: str, otherwise: str = "", several: bool = False) -> str:
+    """A native snippet with ``code`` for worlds that have a warp on CUDA or a part of one, and ``otherwise``.
+
+    With ``several`` the code for a warp is also for worlds that have several.
+
+    In ``code``, WIDTH is the number of lanes of a world, LANE the number of this one, MASK has the bits of the world's
+    lanes in its warp, of which SHIFT is the first; SEGMENT and MEMBERS are the last operands of PTX's shfl.sync, with
+    MEMBERS_INPUT behind the inputs of the assembler statement, of which it is the fourth.
+    """
+    parts = []
+    for width, block in (*IN_A_WARP.items(), (32, 32)):
+        whole = width == 32
+        shift = "0" if whole else f"(threadIdx.x & {32 - width}u)"
+        names = {
+            "WIDTH": str(width),
+            "LANE": "threadIdx.x" if whole else f"(threadIdx.x & {width - 1}u)",
+            "MEMBERS_INPUT": "" if whole else f', "r"({2**width - 1}u << {shift})',
+            "MEMBERS": "-1" if whole else "%3",
+            "MASK": "0xffffffffu" if whole else f"({2**width - 1}u << {shift})",
+            "SHIFT": shift,
+            "SEGMENT": str((32 - width << 8) + 31),
+        }
+        own = code
+        for name, value in names.items():
+            own = own.replace(name, value)
+        size = "WP_TILE_BLOCK_DIM % 32 == 0" if whole and several else f"WP_TILE_BLOCK_DIM == {block}"
+        parts.append(f"if {size} && defined(__CUDA_ARCH__)\n{own}\n")
+    return "#" + "#el".join(parts) + f"#else\n{otherwise}\n#endif\n"
+
+
+@wp.func_native(for_warps("return LANE;", "return WP_TILE_THREAD_IDX;"))
+def lane() -> int:
+    """Number of this thread among those of its world."""
+    ...
+
+
+@wp.func_native(
+    "#ifdef __CUDA_ARCH__\n"
+    + for_warps("return blockDim.x / (WP_TILE_BLOCK_DIM / WIDTH);", "return blockDim.x;")
+    + "#else\n    return WP_TILE_BLOCK_DIM;\n#endif\n"
+)
+def lane_count() -> int:
+    """Lanes that share a world, the stride of loops over its work."""
+    ...
+
+
+@wp.func_native(for_warps("__syncwarp(MASK);", "WP_TILE_SYNC();"))
+def barrier():
+    """Wait for all lanes of the world; lanes see then what others have written."""
+    ...
+
+
+@wp.func_native(f"{ONE_LANE}    return true;\n#else\n    return false;\n#endif\n")
+def is_native() -> bool:
+    """Whether this build has one lane on the CPU, for which native functions are; known to the compiler."""
+    ...
+
+
+def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
+    """The native function with the parameters of a Warp function, which is to call it where `is_native` holds.
+
+    Args:
+        function: Code for several lanes and CUDA.
+        call: Statement that calls a function of the headers, with the same names; it may return an integer.
+        otherwise: Statement for builds that have no headers; it never runs.
+    """
+    snippet = f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n"
+    # Warp sees by the decorator that there is a result
+    stub = _written(function.func, "native", "@wp.func_native(snippet)\ndef {name}({names}): ...\n", snippet="")
+    return wp.func_native(snippet)(stub)
+
+
+def with_native(call: str, otherwise: str = "") -> Callable[[Any], Any]:
+    """Decorate a Warp function: its `native_twin` takes its place where `is_native` holds."""
+
+    def decorate(function: Any) -> Any:
+        twin = native_twin(function, call, otherwise)
+        if otherwise:
+            text = "    if is_native():\n        return twin({names})\n    return lanes({names})\n"
+        else:
+            text = "    if is_native():\n        twin({names})\n    else:\n        lanes({names})\n"
+        either = "def {name}({names}):\n" + text
+        return wp.func(_written(function.func, "either", either, twin=twin, lanes=function, is_native=is_native))
+
+    return decorate
+
+
+def _written(plain: Any, kind: str, text: str, **known: Any) -> Any:
+    """A function made from ``text``, with the parameters of ``plain``. Warp reads the source of what it compiles."""
+    name = f"{plain.__qualname__}_{kind}"
+    names = ", ".join(inspect.signature(plain).parameters)
+    lines = text.format(name="stub", names=names).splitlines(keepends=True)
+    file = f"<{name}>"
+    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+    namespace: dict[str, Any] = {"wp": SimpleNamespace(func_native=lambda _: lambda f: f), **known}
+    exec(compile("".join(lines), file, "exec"), namespace)
+    stub = namespace["stub"]
+    stub.__qualname__, stub.__module__, stub.__annotations__ = name, plain.__module__, plain.__annotations__
+    return stub
+
+
+def shuffle_double(name: str, mode: str) -> str:
+    """A lambda ``name(value, k)`` for a double of another lane: the intrinsic takes it apart by four instructions.
+
+    ``mode`` is that of PTX's shfl.sync. For `for_warps`.
+    """
+    return f"""
+    const auto {name} = [](double value, int k) {{
+        double other;
+        asm volatile(
+            "{{ .reg .b32 low, high; mov.b64 {{low, high}}, %1; shfl.sync.{mode}.b32 low, low, %2, SEGMENT, MEMBERS;"
+            " shfl.sync.{mode}.b32 high, high, %2, SEGMENT, MEMBERS; mov.b64 %0, {{low, high}}; }}"
+            : "=d"(other) : "d"(value), "r"(k)MEMBERS_INPUT);
+        return other;
+    }};
+    (void){name};
+"""
+
+
+_SWAP = "    const auto swap_number = [](auto value, int k) { return __shfl_xor_sync(MASK, value, k); };\n"
+_SWAP += "    (void)swap_number;\n" + shuffle_double("swap_double", "bfly")
+
+
+def swap_lanes(dtype: Any) -> tuple[str, str]:
+    """Code and name of a lambda ``(value, k)`` for the number of the lane whose number differs in the bits of k."""
+    return _SWAP, "swap_double" if getattr(dtype, "_wp_scalar_type_", dtype) is wp.float64 else "swap_number"
+
+
+# The sum of three numbers by 6 additions instead of 15: half of the lanes goes on with one part of them, then
+# half of these with one number. Number c is found on the lanes from c quarters on.
+_ADD_THREE = """
+    const bool is_upper = LANE & (WIDTH / 2), is_odd = LANE & (WIDTH / 4);
+    const decltype(sum[0] + sum[0]) zero = 0;
+    auto first = (is_upper ? sum[2] : sum[0]) + SWAP(is_upper ? sum[0] : sum[2], WIDTH / 2);
+    auto second = (is_upper ? zero : sum[1]) + SWAP(is_upper ? sum[1] : zero, WIDTH / 2);
+    auto one = (is_odd ? second : first) + SWAP(is_odd ? first : second, WIDTH / 4);
+    #pragma unroll
+    for (int k = WIDTH / 8; k > 0; k >>= 1) one += SWAP(one, k);
+    #pragma unroll
+    for (int c = 0; c < 3; ++c) sum[c] = __shfl_sync(MASK, one, WIDTH / 4 * c, WIDTH);
+"""
+
+
+@wp.func_native(for_warps("return WIDTH;", "return WP_TILE_BLOCK_DIM;"))
+def _known_lane_count() -> int:
+    """As `lane_count`, and known to NVRTC, which would keep all ways to add else."""
+    ...
+
+
+@wp.func_native(for_warps("return WIDTH;", "return 1;", several=True))
+def _summed_by_shuffles() -> int:
+    """Lanes whose values a block sum adds by shuffles."""
+    ...
+
+
+@functools.cache
+def _make_warp_sum(dtype):
+    """``warp_sum(value) -> dtype``: the sum over the lanes that add by shuffles, on all of them."""
+    parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
+    swaps, swap = swap_lanes(dtype)
+    add = " ".join(f"{part} += {swap}({part}, k);" for part in parts)
+    loop = f"#pragma unroll\nfor (int k = WIDTH / 2; k > 0; k >>= 1) {{ {add} }}"
+    if len(parts) == 3:
+        loop = _ADD_THREE.replace("SWAP", swap)
+
+    @wp.func_native("auto sum = value;\n" + for_warps(swaps + loop, several=True) + "return sum;")
+    def add_shuffled(value: dtype) -> dtype: ...
+
+    # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
+    @wp.func(inline=False)
+    def warp_sum(value: dtype) -> dtype:
+        return add_shuffled(value)
+
+    return warp_sum
+
+
+@functools.cache
+def make_block_sum(dtype):
+    """``block_sum(value, scratch, world) -> dtype``: the sum over the lanes of a block, the same bits on every lane.
+
+    ``scratch`` has one entry per lane of every world. All lanes have come to this place then, and see what others have
+    written before.
+    """
+    warp_sum = _make_warp_sum(dtype)
+
+    @wp.func
+    def block_sum(value: dtype, scratch: wp.array[dtype], world: int):
+        lanes = _known_lane_count()
+        if lanes == 1:
+            return value
+        group = _summed_by_shuffles()
+        share = warp_sum(value)
+        if lanes == group:
+            barrier()
+            return share
+        base = world * lanes
+        if lane() % group == 0:
+            scratch[base + lane() // group] = share
+        barrier()
+        total = scratch[base]
+        i = int(1)
+        while i < lanes // group:
+            total += scratch[base + i]
+            i += 1
+        barrier()
+        return total
+
+    return block_sum
+
+
+@functools.cache
+def make_scalar_sum(types: Types):
+    """``scalar_sum(value, scratch, world)``: the sum of one number, with the scratch of a `make_block_sum` for three.
+
+    What lanes have written before, others do not see for that.
+    """
+    scalar, vec3 = types.scalar, types.vec3
+    warp_sum, block_sum = _make_warp_sum(scalar), make_block_sum(vec3)
+
+    @wp.func
+    def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
+        lanes = _known_lane_count()
+        if lanes == 1:
+            return value
+        if lanes == _summed_by_shuffles():
+            return warp_sum(value)
+        return block_sum(vec3(value, scalar(0.0), scalar(0.0)), scratch, world)[0]
+
+    return scalar_sum

@@ -1,0 +1,1 @@
+"""The families of cases; each module registers its own."""

@@ -1,0 +1,1 @@
+"""What the page draws: bodies, contacts, joints and signals."""

@@ -1,0 +1,1 @@
+"""Work beyond one simulation: rollouts, sweeps and clusters."""

@@ -1,0 +1,1 @@
+"""What a sweep is: its parameters, values, conditions and points."""

@@ -1,0 +1,1 @@
+"""What a sweep leaves: the dataset, its summary and plots."""

@@ -1,0 +1,1 @@
+"""Files of robots and meshes: where they come from, and how they become part of a model."""

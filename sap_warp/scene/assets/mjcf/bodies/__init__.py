@@ -1,0 +1,1 @@
+"""Bodies of an MJCF file: frames, poses, masses, pairs and named states."""

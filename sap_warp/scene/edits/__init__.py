@@ -1,0 +1,1 @@
+"""What a scene changes in a model that is built: selected parts, filters, worlds."""

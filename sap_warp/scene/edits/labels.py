@@ -1,0 +1,44 @@
+"""Labels of assets: two copies of one robot are told apart."""
+
+from __future__ import annotations
+
+from ..build import SceneBuild
+from ..text.errors import Complaint
+
+
+def add_prefix(prefix: str, label: str) -> str:
+    """``label`` below ``prefix``; the paths of USD start with a slash."""
+    return f"{prefix}/{label.lstrip('/')}"
+
+
+def tell_apart(build: SceneBuild) -> None:
+    """Put the id of the asset before the labels of assets that share a body's or joint's label with another one.
+
+    An asset that has a label_prefix keeps it, and one without an id is called asset_0, asset_1 and so on.
+    """
+    assets = build.scene.assets
+    for i in _sharing(build):
+        if assets[i].label_prefix is None:
+            prefix = assets[i].id or f"asset_{i}"
+            for kind, indices in build.imported[i].items():
+                labels = getattr(build.builder, f"{kind}_label")
+                for index in indices:
+                    labels[index] = add_prefix(prefix, labels[index])
+    for i, (other, label) in _sharing(build).items():
+        with build.at("assets", i):
+            raise Complaint(f"has the label {label!r}, which assets[{other}] has too; give it another label_prefix")
+
+
+def _sharing(build: SceneBuild) -> dict[int, tuple[int, str]]:
+    """Assets that share a label with another one, each with that one and the label."""
+    found: dict[int, tuple[int, str]] = {}
+    for kind in ("body", "joint"):
+        labels = getattr(build.builder, f"{kind}_label")
+        owner: dict[str, int] = {}
+        for i, added in enumerate(build.imported):
+            for index in added[kind]:
+                other = owner.setdefault(labels[index], i)
+                if other != i:
+                    found.setdefault(i, (other, labels[index]))
+                    found.setdefault(other, (i, labels[index]))
+    return dict(sorted(found.items()))

@@ -1,0 +1,1 @@
+"""The scenes that come with the package, and where their files are."""

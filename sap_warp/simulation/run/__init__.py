@@ -1,0 +1,1 @@
+"""How a simulation advances: steps, shards, schedules, and what is counted meanwhile."""

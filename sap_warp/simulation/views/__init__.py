@@ -1,0 +1,1 @@
+"""What a simulation shows of itself by name: arrays of worlds, selections, mirrors."""

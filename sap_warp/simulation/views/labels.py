@@ -1,0 +1,144 @@
+"""Short names for labels, and labels for the degrees of freedom and coordinates of joints.
+
+Labels of Newton are paths, such as ``robot/worldbody/pelvis/left_thigh/left_knee``; a world or an asset may stand in
+front. An entity is called by the shortest end of its path that no other one in its world has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import newton
+import numpy as np
+
+from ...model.model import dof_labels
+
+_JOINT = newton.JointType
+_LINEAR, _ANGULAR, _POSITION, _ROTATION = (
+    ("vx", "vy", "vz"),
+    ("wx", "wy", "wz"),
+    ("x", "y", "z"),
+    ("qx", "qy", "qz", "qw"),
+)
+_DOFS = {
+    int(_JOINT.FREE): (*_LINEAR, *_ANGULAR),
+    int(_JOINT.DISTANCE): (*_LINEAR, *_ANGULAR),
+    int(_JOINT.BALL): _ANGULAR,
+}
+"""Degrees of freedom of joints that always have the same, in public order."""
+_COORDS = {
+    int(_JOINT.FREE): (*_POSITION, *_ROTATION),
+    int(_JOINT.DISTANCE): (*_POSITION, *_ROTATION),
+    int(_JOINT.BALL): _ROTATION,
+}
+_MIN_COMMON = 3
+"""Letters that the joints of one body must have in common to be told apart again in a joined name."""
+
+
+class Entry(NamedTuple):
+    """What a degree of freedom or a coordinate is called."""
+
+    label: str
+    """A path."""
+    joint: int
+    """Joint that it belongs to, counted within the world."""
+    has_own_name: bool
+    """Whether the label is a name of its own and not the joint's with something behind it."""
+
+
+def ends_of(label: str) -> list[str]:
+    """The ends of a path, shortest first."""
+    parts = label.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]
+
+
+def shorten(labels: Sequence[str]) -> list[str]:
+    """The shortest end of each label that is no end of another one; equal labels are numbered, ``box#0``, ``box#1``."""
+    count = Counter(end for label in labels for end in ends_of(label))
+    same = Counter(labels)
+    seen: Counter[str] = Counter()
+    names = []
+    for label in labels:
+        if same[label] > 1:
+            name = f"{label.rsplit('/', 1)[-1]}#{seen[label]}"
+            seen[label] += 1
+        else:
+            name = next((end for end in ends_of(label) if count[end] == 1 and end), label)
+        names.append(name)
+    return names if len(set(names)) == len(names) else [f"{name}#{i}" for i, name in enumerate(labels)]
+
+
+class JointEntries:
+    """Labels of the degrees of freedom and coordinates of a model's joints."""
+
+    def __init__(self, model: newton.Model):
+        """Read what is needed of ``model`` once."""
+        self._labels = list(model.joint_label)
+        self._type = model.joint_type.numpy()
+        self._counts = model.joint_dof_dim.numpy()
+        self._axis = model.joint_axis.numpy()
+        self._own_names = dof_labels(model)
+        self._qd_start, self._q_start = (a.numpy() for a in (model.joint_qd_start, model.joint_q_start))
+
+    def dofs(self, first: int, last: int) -> list[Entry]:
+        """Degrees of freedom of joints ``first`` to ``last - 1``."""
+        return self._entries(first, last, self._qd_start, _DOFS)
+
+    def coords(self, first: int, last: int) -> list[Entry]:
+        """Coordinates of joints ``first`` to ``last - 1``."""
+        return self._entries(first, last, self._q_start, _COORDS)
+
+    def _entries(self, first: int, last: int, starts: np.ndarray, known: dict[int, tuple[str, ...]]) -> list[Entry]:
+        found = []
+        for joint in range(first, last):
+            label, count = self._labels[joint], int(starts[joint + 1] - starts[joint])
+            if count == 0:  # a fixed joint
+                continue
+            if count == 1:
+                found.append(Entry(label, joint - first, True))
+                continue
+            endings = known.get(int(self._type[joint]))
+            split = None if endings else self._split(joint)
+            if split:
+                folder = label.rpartition("/")[:2]
+                found += [Entry("".join((*folder, name)), joint - first, True) for name in split]
+            else:
+                endings = endings or self._axis_names(joint)
+                found += [Entry(f"{label}.{endings[i]}", joint - first, False) for i in range(count)]
+        return found
+
+    def _axis_names(self, joint: int) -> tuple[str, ...]:
+        """Of a d6 joint: x, y, z for shifts and rx, ry, rz for turns along the frame's axes, numbers for others."""
+        linear, angular = (int(n) for n in self._counts[joint])
+        axes = self._axis[self._qd_start[joint] : self._qd_start[joint + 1]]
+        which = np.abs(axes).argmax(axis=1)
+        names = tuple(("" if i < linear else "r") + "xyz"[k] for i, k in enumerate(which))
+        straight = np.isclose(np.abs(axes).max(axis=1), 1.0, atol=1e-4).all()
+        return names if straight and len(set(names)) == len(names) else tuple(map(str, range(linear + angular)))
+
+    def _split(self, joint: int) -> list[str] | None:
+        """Names of MJCF joints that Newton's importer made one d6 joint of.
+
+        Scenes keep them. Else they are to be taken from the joint's name, which has one after another with underscores,
+        where that is certain: all shift or all turn (else the order could be another one), they have equally many
+        words, and all begin alike.
+        """
+        linear, angular = (int(n) for n in self._counts[joint])
+        label = self._labels[joint].rsplit("/", 1)[-1]
+        kept = self._own_names[self._qd_start[joint] : self._qd_start[joint + 1]]
+        if kept and all(name and _sanitized(name) in label for name in kept):
+            return kept
+        words, count = label.split("_"), linear + angular
+        if min(linear, angular) or len(words) % count:
+            return None
+        size = len(words) // count
+        names = ["_".join(words[i * size : (i + 1) * size]) for i in range(count)]
+        begin = {name[:_MIN_COMMON] for name in names}
+        return names if len(set(names)) == count and len(begin) == 1 and min(map(len, names)) > _MIN_COMMON else None
+
+
+def _sanitized(name: str) -> str:
+    """A name of an MJCF file as Newton's labels have it."""
+    return name.replace("-", "_")

@@ -1,0 +1,1 @@
+"""Contacts of a step: their binning, rows, weights and lists."""

@@ -1,0 +1,1 @@
+"""Motion without contact: mass matrix, bias, gravity compensation, drag."""

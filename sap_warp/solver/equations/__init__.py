@@ -1,0 +1,1 @@
+"""Bilateral rows: couplings, welds and closed loops."""

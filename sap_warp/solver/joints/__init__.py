@@ -1,0 +1,1 @@
+"""Terms of the dofs: drives, motors, limits and friction."""

@@ -1,0 +1,149 @@
+"""MuJoCo's plain actuators on joints, driven by ``control.mujoco.ctrl``: one linear drive for each dof that has one.
+
+    force = gear clamp(gain ctrl + b0 + b1 length + b2 speed, force range),   length = gear (q + ref),  speed = gear v
+
+which is an implicit drive with kp = -gear^2 b1, kd = -gear^2 b2 and a feed-forward that ctrl sets. It costs what the
+drive of a joint costs. What is not of this form (activations, tendons, sites, negative gains, uneven force ranges, a
+second one on a dof) is a row of its own, see `actuation`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import newton
+import numpy as np
+import warp as wp
+from newton.solvers import SolverMuJoCo
+
+from ..model.layout import SCALAR_JOINTS
+from ..model.topology import tree_joints
+
+_AUTO = 2
+MOTOR_NUMBERS = ("motor_gain", "motor_u0", "motor_kp", "motor_kd", "motor_low", "motor_high", "motor_limit")
+
+
+def direct_actuators(model: newton.Model) -> np.ndarray:
+    """Actuators that read ``control.mujoco.ctrl``; those that follow joint targets are drives of their joints."""
+    if not model.custom_frequency_counts.get("mujoco:actuator", 0):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(model.mujoco.ctrl_source.numpy() == int(SolverMuJoCo.CtrlSource.CTRL_DIRECT))
+
+
+def actuator_dofs(model: newton.Model, chosen: np.ndarray) -> np.ndarray:
+    """Newton's dof of each actuator on a joint; -1 where the model does not say which."""
+    return actuator_targets(model, chosen, model.joint_dof_world_start.numpy())
+
+
+def actuator_targets(model: newton.Model, chosen: np.ndarray, start: np.ndarray, column: int = 0) -> np.ndarray:
+    """What each actuator acts on, by Newton's index in an array with the world starts ``start``; -1 if nobody can tell.
+
+    Newton copies a world into a model without shifting these indices, but builds a world in place with final ones. Of
+    an actuator in a later world they are final if they lie in that world, else relative to its first entry. In a world
+    that starts early enough for both, nobody can tell.
+    """
+    index = model.mujoco.actuator_trnid.numpy()[chosen, column].astype(np.int64)
+    world = model.mujoco.actuator_world.numpy()[chosen]
+    owner = np.maximum(world, 0)
+    first, end = start[owner], start[owner + 1]
+    final = _all_of_world((index >= first) & (index < end), owner, len(start))
+    relative = _all_of_world((index >= 0) & (index < end - first), owner, len(start))
+    result = np.where(relative & ~final, index + first, index)
+    result = np.where(final & relative & (first > 0), -1, result)
+    return np.where(world >= 0, result, index)
+
+
+def _all_of_world(fine: np.ndarray, world: np.ndarray, count: int) -> np.ndarray:
+    """For every actuator, whether ``fine`` holds for all actuators of its world."""
+    return (np.bincount(world, weights=~fine, minlength=count) == 0)[world]
+
+
+def plain_actuators(model: newton.Model) -> np.ndarray:
+    """Actuators of the form above, at most one on each dof."""
+    chosen = direct_actuators(model)
+    if not len(chosen):
+        return chosen
+    read = reader(model, chosen)
+    dof = np.full(len(chosen), -1, np.int64)
+    on_joint = np.isin(read("trntype"), (int(SolverMuJoCo.TrnType.JOINT), int(SolverMuJoCo.TrnType.JOINT_IN_PARENT)))
+    if on_joint.any():
+        dof[on_joint] = actuator_dofs(model, chosen[on_joint])
+    joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    fine = (dof >= 0) & (dof < len(joint_of_dof))
+    owner = joint_of_dof[np.where(fine, dof, 0)] if len(joint_of_dof) else np.zeros(len(chosen), np.int64)
+    fine &= np.isin(model.joint_type.numpy()[owner], SCALAR_JOINTS) & tree_joints(model)[owner]
+    fine &= (read("dyntype") == 0) & (read("gaintype") == 0) & np.isin(read("biastype"), (0, 1))
+    bias, force = read("biasprm"), read("forcerange")
+    fine &= (read("biastype") == 0) | ((bias[:, 1] <= 0.0) & (bias[:, 2] <= 0.0))
+    fine &= ~limited(read, "force") | np.isclose(force[:, 0], -force[:, 1])
+    chosen, dof = chosen[fine], dof[fine]
+    return chosen[np.sort(np.unique(dof, return_index=True)[1])]
+
+
+class Motors:
+    """Per-dof parameters of the actuators; None stands for a model without any."""
+
+    def __init__(self, model: newton.Model):
+        """Read the model."""
+        self._model = model
+        self._chosen = plain_actuators(model)
+        self.count = len(self._chosen)
+        device = model.device
+        self.arrays: dict[str, wp.array | None] = dict.fromkeys(("motor_index", "motor_idle", *MOTOR_NUMBERS))
+        if self.count:
+            index = np.full(model.joint_dof_count, -1, np.int32)
+            index[actuator_dofs(model, self._chosen)] = self._chosen
+            self.arrays["motor_index"] = wp.array(index, dtype=wp.int32, device=device)
+            self.arrays["motor_idle"] = wp.zeros(model.joint_dof_count, dtype=wp.int32, device=device)
+            for name in MOTOR_NUMBERS:
+                self.arrays[name] = wp.zeros(model.joint_dof_count, dtype=wp.float32, device=device)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Read gains, gears and ranges again."""
+        if not self.count:
+            return
+        model, read = self._model, reader(self._model, self._chosen)
+        dof, gear = actuator_dofs(model, self._chosen), read("gear")[:, 0].astype(np.float64)
+        bias = read("biasprm")[:, :3].astype(np.float64) * (read("biastype") == 1)[:, None]
+        reference = model.mujoco.dof_ref.numpy()[dof].astype(np.float64)
+        low, high = ranges(read, "ctrl")
+        values = {
+            "motor_gain": gear * read("gainprm")[:, 0],
+            "motor_u0": gear * (bias[:, 0] + bias[:, 1] * gear * reference),
+            "motor_kp": -bias[:, 1] * gear**2,
+            "motor_kd": -bias[:, 2] * gear**2,
+            "motor_low": low,
+            "motor_high": high,
+            "motor_limit": np.abs(gear) * ranges(read, "force")[1],  # beside the joint's, which steps read
+        }
+        at_zero = [values["motor_u0"], values["motor_kp"], values["motor_kd"], low > 0.0, high < 0.0]
+        values["motor_idle"] = ~np.any(at_zero, axis=0)
+        for name, value in values.items():
+            array: Any = self.arrays[name]
+            full = array.numpy().copy()
+            full[dof] = value
+            array.assign(full)
+
+    def inputs(self, ctrl: wp.array | None) -> dict[str, wp.array | None]:
+        """Arrays for the kernels, with the control inputs ``ctrl`` or the model's own."""
+        if not self.count:
+            return {**self.arrays, "ctrl": None}
+        return {**self.arrays, "ctrl": self._model.mujoco.ctrl if ctrl is None else ctrl}
+
+
+def reader(model: newton.Model, chosen: np.ndarray) -> Any:
+    """Reads MuJoCo's attributes of the ``chosen`` actuators by name."""
+    return lambda name: getattr(model.mujoco, f"actuator_{name}").numpy()[chosen]
+
+
+def limited(read: Any, kind: str) -> np.ndarray:
+    """Whether ``ctrl``, ``force`` or ``act`` has a range."""
+    flag = read(f"{kind}limited")
+    return (flag == 1) | ((flag == _AUTO) & (read(f"has_{kind}range") != 0))
+
+
+def ranges(read: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the range of ``ctrl``, ``force`` or ``act``; far away without one."""
+    bounded, bounds = limited(read, kind), read(f"{kind}range").astype(np.float64)
+    return np.where(bounded, bounds[:, 0], -1e10), np.where(bounded, bounds[:, 1], 1e10)

@@ -1,0 +1,1 @@
+"""Newton's method: where it begins, its steps, line search and end."""

@@ -1,0 +1,76 @@
+"""Energy that grows without work, the sign of a time step that is too large.
+
+A, gravity and Coriolis forces are those of the start of a step, so a step changes the energy by an error of its own: in
+swings of angular frequency w it adds about (w h)^2 / 2 of it with midpoint integration. What a step finds at its start,
+
+    gain = T - T_last - W - W_g,   W = 1/2 (v_0 + v_1) . (impulses of all terms + h applied forces) of the last step
+
+with W_g the work of gravity, is that error and nothing else: contacts, drives, limits and constraints enter with the
+work of the impulses that were found. Its sum, less the share that vanishes with kinetic energy, is the excess. A world
+whose kinetic energy is mostly excess, and that moves, is unstable: what it does is not physics. It goes on.
+
+Not judged: the first two steps of a state that was set, steps under external wrenches, worlds with kinematic
+bodies or gravity compensation.
+"""
+
+import functools
+from typing import Any
+
+import warp as wp
+
+from ...core.kernels.lanes import barrier, lane, lane_count, make_block_sum
+from ...core.kernels.types import Bools, Ints
+from ..model.motion_data import FORCED
+from ..objective.problem import Precisions, make_problem
+
+MOST = 0.5
+"""Share of the kinetic energy."""
+SLOW = 0.5
+"""Below this speed, as root mean square over the mass [m/s], round-off may be most of what moves."""
+STILL = 0.05
+"""A world whose speeds add up to less is not watched [m/s and rad/s]: at rest this costs nothing."""
+
+
+@wp.kernel(module="unique", enable_backward=False)
+def forget_energy(mask: Bools, watched_out: Ints) -> None:
+    """Begin to watch the chosen worlds anew: something changed that a comparison with the last step would not know."""
+    if mask[wp.tid()]:
+        watched_out[wp.tid()] = 0
+
+
+@functools.cache
+def make_stability(precisions: Precisions) -> Any:
+    """``has_excess_energy(p, s)``, by all lanes of a block, once in each step of a world that moves and was solved."""
+    Problem, Data = make_problem(precisions)
+    scalar, vec3 = precisions.types.scalar, precisions.types.vec3
+    block_sum = make_block_sum(vec3)
+    F = wp.float64
+
+    @wp.func
+    def has_excess_energy(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+        energy = scalar(0.0)
+        work = scalar(0.0)
+        e = int(p.first + lane())
+        while e < p.last:
+            v0 = scalar(p.motion.v0[e])
+            energy += v0 * (s.A_v_star[e] - scalar(p.motion.impulse[e]))
+            work += (v0 + s.v[e]) * (s.p[e] + p.h * scalar(p.motion.applied[p.layout.dof_newton[e]]))
+            e += lane_count()
+        sums = block_sum(vec3(energy, work, scalar(0.0)), s.scratch, p.world)
+        kinetic = F(0.5) * F(sums[0])
+        last = s.energy[p.world]
+        seen = p.motion.watched[p.world]
+        excess = F(0.0)
+        if seen == 2 and last[0] > F(0.0):
+            gain = kinetic - last[0] - last[1] - p.motion.fall[p.world]
+            excess = wp.clamp(last[2] * wp.min(F(1.0), kinetic / last[0]) + gain, -kinetic, kinetic)
+        barrier()
+        if lane() == 0:
+            s.energy[p.world] = wp.vec3d(kinetic, F(0.5) * F(sums[1]), excess)
+            is_pushed = (p.motion.mark[p.world] & FORCED) != 0
+            is_led = p.layout.world_prescribed[p.world] < p.layout.world_prescribed[p.world + 1]
+            p.motion.watched[p.world] = wp.where(is_pushed or is_led, 0, wp.min(seen + 1, 2))
+        slow = F(wp.static(0.5 * SLOW * SLOW)) * p.motion.moment[p.world][3]
+        return excess > F(wp.static(MOST)) * kinetic and kinetic > slow
+
+    return has_excess_energy

@@ -1,0 +1,1 @@
+"""The convex objective l(v): value, gradient, Hessian."""

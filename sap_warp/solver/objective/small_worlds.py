@@ -1,0 +1,218 @@
+"""Contact rows and dofs of worlds with at most 32 dofs, by one warp (`kernels/warps`).
+
+Trees are not walked level by level here. A velocity is a sum over the dofs above, found in ever longer jumps along the
+chains; what rows do to a dof is a sum over all rows, of which the lane of the dof takes those below it. The rows that
+act on a dof are those of its subtree: their body's chain begins in row e of A's pattern.
+
+All lanes of the warp call these functions.
+"""
+
+import functools
+
+import warp as wp
+
+from ...core.kernels.lanes import lane, lane_count
+from ...core.kernels.spatial import make_spatial
+from ...core.kernels.warps import any_lane, make_from_lane
+from ..model.layout import moves
+from ..terms.contact import SLIDING
+from .problem import Precisions, make_problem
+
+
+@functools.cache
+def make_row_velocities(precisions: Precisions):
+    """``row_velocities(p, v, out)``: J v of all contact rows."""
+    types = precisions.types
+    scalar, vec3 = types.scalar, types.vec3
+    Problem = make_problem(precisions)[0]
+    to_vec3 = make_spatial(types).to_vec3
+    vector_from, index_from = make_from_lane(vec3), make_from_lane(int)
+
+    @wp.struct
+    class Twist:
+        w: vec3
+        u: vec3  # at the reference point of the tree
+
+    @wp.func
+    def chain_velocity(p: wp.ref[Problem], v: wp.array(dtype=scalar)) -> Twist:
+        """Spatial velocity at v below the dof of this lane."""
+        sum = Twist()
+        above = int(-1)
+        e = p.first + lane()
+        if e < p.last:
+            sum.w = to_vec3(p.motion.Sw[e]) * v[e]
+            sum.u = to_vec3(p.motion.Sv[e]) * v[e]
+            above = wp.max(p.layout.dof_parent[e] - p.first, -1)
+        while any_lane(above >= 0):  # the sum is of 1, 2, 4, ... dofs, and the next ones begin above them
+            source = wp.max(above, 0)
+            w = vector_from(sum.w, source)
+            u = vector_from(sum.u, source)
+            next = index_from(above, source)
+            if above >= 0:
+                sum.w += w
+                sum.u += u
+                above = next
+        return sum
+
+    @wp.func
+    def side_velocity(p: wp.ref[Problem], chain: wp.ref[Twist], body: int, arm: vec3) -> vec3:
+        """Velocity of a body's point, of a body per lane."""
+        source = int(-1)
+        if body >= 0:
+            source = wp.max(p.layout.body_chain[body] - p.first, -1)
+        w = vector_from(chain.w, wp.max(source, 0))
+        u = vector_from(chain.u, wp.max(source, 0))
+        if source < 0:
+            return vec3()
+        return u + wp.cross(w, arm)
+
+    @wp.func
+    def row_velocities(p: wp.ref[Problem], v: wp.array(dtype=scalar), out: wp.array(dtype=vec3)):
+        """J v of all rows; a row is written by the lane that reads it in strided loops."""
+        chain = chain_velocity(p, v)
+        base = int(p.row)
+        while base < p.row_end:
+            row = base + lane()
+            a = int(-1)
+            b = int(-1)
+            r_a = vec3()
+            r_b = vec3()
+            if row < p.row_end:
+                a = p.contacts.body_a[row]
+                b = p.contacts.body_b[row]
+                r_a = p.contacts.r_a[row]
+                r_b = p.contacts.r_b[row]
+            value = side_velocity(p, chain, b, r_b)
+            if any_lane(a >= 0):
+                value -= side_velocity(p, chain, a, r_a)
+            if row < p.row_end:
+                out[row] = value
+            base += lane_count()
+
+    return row_velocities
+
+
+@functools.cache
+def make_contact_impulse(precisions: Precisions):
+    """``contact_impulse(p, s, e)``: what the contact rows do to a dof."""
+    types = precisions.types
+    scalar, vec3 = types.scalar, types.vec3
+    Problem, Data = make_problem(precisions)
+    to_vec3 = make_spatial(types).to_vec3
+
+    @wp.func
+    def contact_impulse(p: wp.ref[Problem], s: wp.ref[Data], e: int) -> scalar:
+        """Generalized impulse of all contact rows on dof e."""
+        Sw = to_vec3(p.motion.Sw[e])
+        Sv = to_vec3(p.motion.Sv[e])
+        total = scalar(0.0)
+        row = int(p.row)
+        while row < p.row_end:
+            J = vec3()
+            if moves(p.layout, e, p.contacts.body_b[row]):
+                J = Sv + wp.cross(Sw, p.contacts.r_b[row])
+            if moves(p.layout, e, p.contacts.body_a[row]):
+                J -= Sv + wp.cross(Sw, p.contacts.r_a[row])
+            total += wp.dot(J, s.projection[row].gamma)
+            row += 1
+        return total
+
+    return contact_impulse
+
+
+@functools.cache
+def make_column_force(precisions: Precisions):
+    """``column_force(p, s)``: what G of the contact rows makes of a dof."""
+    linear = precisions.linear
+    Problem, Data = make_problem(precisions)
+    lscalar, lvec3, to_linear = linear.scalar, linear.vec3, make_spatial(linear).to_vec3
+    index_from, linear_from = make_from_lane(int), make_from_lane(lvec3)
+
+    @wp.struct
+    class Wrench:
+        w: lvec3
+        u: lvec3
+
+    @wp.struct
+    class Stiffness:
+        """The symmetric matrix G of the row of this lane, and the row of lane 0."""
+
+        base: int
+        diagonal: lvec3
+        mixed: lvec3  # yz, xz, xy
+
+    @wp.func
+    def add_side(
+        p: wp.ref[Problem], sum: wp.ref[Wrench], Sw: lvec3, Sv: lvec3, bodies: int, arms: lvec3, G: wp.ref[Stiffness]
+    ):
+        """Add one side of up to 32 rows, one row per lane, to the force of this lane's dof."""
+        e = p.first + lane()
+        low = int(0)
+        if e < p.last:
+            low = p.layout.rows.first[e]
+        chain = int(-1)
+        if bodies >= 0:
+            chain = p.layout.body_chain[bodies]
+        k = int(0)
+        k_end = wp.min(p.row_end - G.base, lane_count())
+        while k < k_end:
+            below = index_from(chain, k)
+            arm = linear_from(arms, k)
+            along = linear_from(G.diagonal, k)
+            across = linear_from(G.mixed, k)
+            if below >= low and below <= e:
+                u = Sv + wp.cross(Sw, arm)
+                f = lvec3(
+                    along[0] * u[0] + across[2] * u[1] + across[1] * u[2],
+                    across[2] * u[0] + along[1] * u[1] + across[0] * u[2],
+                    across[1] * u[0] + across[0] * u[1] + along[2] * u[2],
+                )
+                sum.w += wp.cross(arm, f)
+                sum.u += f
+            k += 1
+
+    @wp.func
+    def add_direction(G: wp.ref[Stiffness], u: lvec3, k: lscalar):
+        ku = u * k
+        G.diagonal += wp.cw_mul(ku, u)
+        G.mixed += lvec3(ku[1] * u[2], ku[0] * u[2], ku[0] * u[1])
+
+    @wp.func
+    def column_force(p: wp.ref[Problem], s: wp.ref[Data]) -> Wrench:
+        """Contact stiffness of the subtree of this lane's dof times its motion column."""
+        sum = Wrench()
+        Sw = lvec3()
+        Sv = lvec3()
+        e = p.first + lane()
+        if e < p.last:
+            Sw = to_linear(p.motion.Sw[e])
+            Sv = to_linear(p.motion.Sv[e])
+        base = int(p.row)
+        while base < p.row_end:
+            row = base + lane()
+            G = Stiffness()
+            G.base = base
+            a = int(-1)
+            b = int(-1)
+            r_a = lvec3()
+            r_b = lvec3()
+            if row < p.row_end:
+                a = p.contacts.body_a[row]
+                b = p.contacts.body_b[row]
+                r_a = to_linear(p.contacts.r_a[row])
+                r_b = to_linear(p.contacts.r_b[row])
+                if s.projection[row].mode != 0:
+                    k = lscalar(s.projection[row].across)
+                    G.diagonal = lvec3(k, k, k)
+                    add_direction(G, to_linear(p.contacts.normal[row]), lscalar(s.projection[row].along_n))
+                    if s.projection[row].mode == SLIDING:
+                        add_direction(G, to_linear(s.projection[row].t), -k)
+                        add_direction(G, to_linear(s.projection[row].s), lscalar(s.projection[row].along_s))
+            if any_lane(b >= 0):
+                add_side(p, sum, Sw, Sv, b, r_b, G)
+            if any_lane(a >= 0):
+                add_side(p, sum, Sw, Sv, a, r_a, G)
+            base += lane_count()
+        return sum
+
+    return column_force

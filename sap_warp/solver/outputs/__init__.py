@@ -1,0 +1,1 @@
+"""What can be read after a step: forces and accelerations."""

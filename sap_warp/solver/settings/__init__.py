@@ -1,0 +1,1 @@
+"""What a user chooses, and what a solve tells: options, their names, status."""

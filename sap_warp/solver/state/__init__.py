@@ -1,0 +1,1 @@
+"""From a state and back: order, kinematics, integration, resets."""

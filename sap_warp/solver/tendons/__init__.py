@@ -1,0 +1,1 @@
+"""Lengths: tendons and actuators that are no drives of joints."""
