@@ -151,7 +151,7 @@ class SolverSAP(SolverBase):
         motion, result = self.free_motion.data, self.contact_solve.data
         self.memory = {"q": self.boundary.joint_q, "velocity": result.velocity, "energy": result.energy}
         """What the next step compares its state with, to judge the energy of a world (`stability`)."""
-        self.memory |= {"watched": motion.watched, "moment": motion.moment, "fall": motion.fall}
+        self.memory |= {"watched": motion.energy_watch, "moment": motion.energy_moment, "fall": motion.energy_fall}
         if self.lengths.actuation.has_dynamics:
             self.memory["activation"] = self.lengths.actuation.act
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
@@ -408,7 +408,7 @@ class SolverSAP(SolverBase):
             self.boundary.time, self.boundary.frame = time, frame
             return
         parameters = joint_parameters(self.model)
-        self.free_motion.data.watched.zero_()
+        self.free_motion.data.energy_watch.zero_()
         self.links.refresh()
         for forces in self.free_motion.extra_forces:
             forces.refresh()
@@ -429,7 +429,9 @@ class SolverSAP(SolverBase):
         """
         self.links.refresh(mask)
         self.contact_jacobian.refresh_masses(mask)
-        wp.launch(forget_energy, dim=len(mask), inputs=[mask, self.free_motion.data.watched], device=self.model.device)
+        wp.launch(
+            forget_energy, dim=len(mask), inputs=[mask, self.free_motion.data.energy_watch], device=self.model.device
+        )
 
     @classmethod
     def register_custom_attributes(cls, builder: newton.ModelBuilder) -> None:

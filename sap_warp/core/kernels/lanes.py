@@ -6,19 +6,28 @@ has found. One world is one block, or on CUDA a part of a warp, if it is tiny (`
 other then, and for no other lane of the warp.
 """
 
-import functools
-import inspect
-import linecache
+from __future__ import annotations
+
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import warp as wp
 
-from .types import Types
+from .template import (
+    Device,
+    Parameter,
+    Template,
+    annotations_of,
+    device,
+    instance,
+    native,
+    native_stub,
+    with_types,
+    written,
+)
 
 ONE_LANE = "#if WP_TILE_BLOCK_DIM == 1 && !defined(__CUDA_ARCH__)\n"
-"""Opens the part of a native snippet that is for one lane on the CPU, where the headers of `core/native` are."""
+"""Opens the part of a native snippet that is for one lane on the CPU, where the headers of `sap_warp.native` are."""
 
 
 IN_A_WARP = {8: 96, 16: 160}
@@ -91,47 +100,58 @@ def is_native() -> bool:
     ...
 
 
-def native_twin(function: Any, call: str, otherwise: str = "") -> Any:
-    """The native function with the parameters of a Warp function, which is to call it where `is_native` holds.
+def native_twin(function: Any, call: Any, otherwise: str = "") -> Any:
+    """The native function with the parameters of a device function, which is to call it where `is_native` holds.
 
     Args:
         function: Code for several lanes and CUDA.
-        call: Statement that calls a function of the headers, with the same names; it may return an integer.
+        call: Statement that calls a function of the headers, with the same names, or a template for one; it may return
+            an integer. ``$name`` stands for the scalar type of that parameter of the variant.
         otherwise: Statement for builds that have no headers; it never runs.
     """
-    snippet = f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n"
-    # Warp sees by the decorator that there is a result
-    stub = _written(function.func, "native", "@wp.func_native(snippet)\ndef {name}({names}): ...\n", snippet="")
-    return wp.func_native(snippet)(stub)
+    if not isinstance(function, Device):
+        return _native_twin(function.func, function.func.__annotations__, call, otherwise)
+
+    def make(variant: Any) -> Any:
+        statement, annotations = (
+            with_types(instance(call, variant), variant),
+            annotations_of(function.function, variant),
+        )
+        return _native_twin(function.function, annotations, statement, otherwise)
+
+    return Template(make)
 
 
-def with_native(call: str, otherwise: str = "") -> Callable[[Any], Any]:
-    """Decorate a Warp function: its `native_twin` takes its place where `is_native` holds."""
+def with_native(call: Any, otherwise: str = "") -> Callable[[Any], Any]:
+    """Decorate a device function: its `native_twin` takes its place where `is_native` holds."""
 
     def decorate(function: Any) -> Any:
         twin = native_twin(function, call, otherwise)
-        if otherwise:
-            text = "    if is_native():\n        return twin({names})\n    return lanes({names})\n"
-        else:
-            text = "    if is_native():\n        twin({names})\n    else:\n        lanes({names})\n"
-        either = "def {name}({names}):\n" + text
-        return wp.func(_written(function.func, "either", either, twin=twin, lanes=function, is_native=is_native))
+        if not isinstance(function, Device):
+            return _either(function.func, function.func.__annotations__, twin, function, bool(otherwise))
+
+        def make(variant: Any) -> Any:
+            annotations = annotations_of(function.function, variant)
+            known = twin.of(variant), function.of(variant)
+            return _either(function.function, annotations, *known, bool(otherwise))
+
+        return Template(make)
 
     return decorate
 
 
-def _written(plain: Any, kind: str, text: str, **known: Any) -> Any:
-    """A function made from ``text``, with the parameters of ``plain``. Warp reads the source of what it compiles."""
-    name = f"{plain.__qualname__}_{kind}"
-    names = ", ".join(inspect.signature(plain).parameters)
-    lines = text.format(name="stub", names=names).splitlines(keepends=True)
-    file = f"<{name}>"
-    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
-    namespace: dict[str, Any] = {"wp": SimpleNamespace(func_native=lambda _: lambda f: f), **known}
-    exec(compile("".join(lines), file, "exec"), namespace)
-    stub = namespace["stub"]
-    stub.__qualname__, stub.__module__, stub.__annotations__ = name, plain.__module__, plain.__annotations__
-    return stub
+def _native_twin(plain: Any, annotations: dict[str, Any], call: str, otherwise: str) -> Any:
+    snippet = f"{ONE_LANE}    {call}\n#else\n    {otherwise}\n#endif\n"
+    return native_stub(plain, annotations, snippet, suffix="_native")
+
+
+def _either(plain: Any, annotations: dict[str, Any], twin: Any, lanes: Any, returns: bool) -> Any:
+    if returns:
+        text = "    if is_native():\n        return twin({names})\n    return lanes({names})\n"
+    else:
+        text = "    if is_native():\n        twin({names})\n    else:\n        lanes({names})\n"
+    known = {"twin": twin, "lanes": lanes, "is_native": is_native}
+    return wp.func(written(plain, annotations, "_either", "def {name}({names}):\n" + text, **known))
 
 
 def shuffle_double(name: str, mode: str) -> str:
@@ -188,77 +208,90 @@ def _summed_by_shuffles() -> int:
     ...
 
 
-@functools.cache
-def _make_warp_sum(dtype):
-    """``warp_sum(value) -> dtype``: the sum over the lanes that add by shuffles, on all of them."""
+dtype = Parameter("dtype")
+"""What is summed or told between lanes: a scalar or a vector of three."""
+
+
+def _sum_by_shuffles(dtype: Any) -> str:
+    """Native code that sums ``value`` over the lanes that add by shuffles."""
     parts = [f"sum[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["sum"]
     swaps, swap = swap_lanes(dtype)
     add = " ".join(f"{part} += {swap}({part}, k);" for part in parts)
     loop = f"#pragma unroll\nfor (int k = WIDTH / 2; k > 0; k >>= 1) {{ {add} }}"
     if len(parts) == 3:
         loop = _ADD_THREE.replace("SWAP", swap)
-
-    @wp.func_native("auto sum = value;\n" + for_warps(swaps + loop, several=True) + "return sum;")
-    def add_shuffled(value: dtype) -> dtype: ...
-
-    # Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
-    @wp.func(inline=False)
-    def warp_sum(value: dtype) -> dtype:
-        return add_shuffled(value)
-
-    return warp_sum
+    return "auto sum = value;\n" + for_warps(swaps + loop, several=True) + "return sum;"
 
 
-@functools.cache
-def make_block_sum(dtype):
-    """``block_sum(value, scratch, world) -> dtype``: the sum over the lanes of a block, the same bits on every lane.
+@native(Template(lambda variant: _sum_by_shuffles(variant["dtype"])))
+def add_shuffled(value: dtype) -> dtype:
+    """The sum over the lanes that add by shuffles, on all of them."""
+    ...
+
+
+# Not inlined: a solve has so many sums that NVRTC would leave out of line what the structs must not be passed to.
+@device(inline=False)
+def warp_sum(value: dtype) -> dtype:
+    """`add_shuffled`, as a call."""
+    return add_shuffled(value)
+
+
+@device
+def block_sum(value: dtype, scratch: wp.array[dtype], world: int):
+    """The sum over the lanes of a world, the same bits on every lane.
 
     ``scratch`` has one entry per lane of every world. All lanes have come to this place then, and see what others have
     written before.
     """
-    warp_sum = _make_warp_sum(dtype)
-
-    @wp.func
-    def block_sum(value: dtype, scratch: wp.array[dtype], world: int):
-        lanes = _known_lane_count()
-        if lanes == 1:
-            return value
-        group = _summed_by_shuffles()
-        share = warp_sum(value)
-        if lanes == group:
-            barrier()
-            return share
-        base = world * lanes
-        if lane() % group == 0:
-            scratch[base + lane() // group] = share
+    lanes = _known_lane_count()
+    if lanes == 1:
+        return value
+    group = _summed_by_shuffles()
+    share = warp_sum(value)
+    if lanes == group:
         barrier()
-        total = scratch[base]
-        i = int(1)
-        while i < lanes // group:
-            total += scratch[base + i]
-            i += 1
-        barrier()
-        return total
+        return share
+    base = world * lanes
+    if lane() % group == 0:
+        scratch[base + lane() // group] = share
+    barrier()
+    total = scratch[base]
+    i = int(1)
+    while i < lanes // group:
+        total += scratch[base + i]
+        i += 1
+    barrier()
+    return total
 
-    return block_sum
+
+number = Parameter("number")
+"""The types of what `scalar_sum` sums."""
+scalar, vec3 = number.scalar, number.vec3
+scalar_warp_sum, vector_sum = warp_sum.on(dtype=scalar), block_sum.on(dtype=vec3)
 
 
-@functools.cache
-def make_scalar_sum(types: Types):
-    """``scalar_sum(value, scratch, world)``: the sum of one number, with the scratch of a `make_block_sum` for three.
+@device
+def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
+    """The sum of one number, with the scratch of a `block_sum` for three.
 
     What lanes have written before, others do not see for that.
     """
-    scalar, vec3 = types.scalar, types.vec3
-    warp_sum, block_sum = _make_warp_sum(scalar), make_block_sum(vec3)
+    lanes = _known_lane_count()
+    if lanes == 1:
+        return value
+    if lanes == _summed_by_shuffles():
+        return scalar_warp_sum(value)
+    return vector_sum(vec3(value, scalar(0.0), scalar(0.0)), scratch, world)[0]
 
-    @wp.func
-    def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
-        lanes = _known_lane_count()
-        if lanes == 1:
-            return value
-        if lanes == _summed_by_shuffles():
-            return warp_sum(value)
-        return block_sum(vec3(value, scalar(0.0), scalar(0.0)), scratch, world)[0]
 
-    return scalar_sum
+# --- bridges to factories that are not converted yet ---
+def make_block_sum(dtype):
+    from .template import Variant
+
+    return block_sum.of(Variant(dtype=dtype))
+
+
+def make_scalar_sum(types):
+    from .template import Variant
+
+    return scalar_sum.of(Variant(number=types))

@@ -1,12 +1,14 @@
 """Scratch of a stage: memory that worlds share, one after the other, where that is less than one part for each."""
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from .lanes import block_size, for_warps
+from .template import Template, instance
 
 
 @wp.struct
@@ -43,7 +45,7 @@ def slot_number() -> int:
 
 @wp.func
 def world_starts(slot: Slot, body: int, dof: int, row: int, hessian: int) -> WorldStarts:
-    """The shift of a `make_window` for a world whose own entries begin at these numbers."""
+    """The shift of a `window` for a world whose own entries begin at these numbers."""
     starts = WorldStarts()
     if slot.shared != 0:
         k = slot_number()
@@ -108,14 +110,19 @@ class Scratch:
         return self._blocks if self.slot.shared else 0
 
 
-@functools.cache
-def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
-    """``window(s, starts)``: let arrays of a local struct that all worlds share hold the entries of one world.
+def window(struct: Any, scratch: Iterable[tuple[str, str]] = (), prefix: str = "") -> Template:
+    """The device function ``window(s, starts)``: arrays of a local struct that worlds share hold one world's entries.
 
     ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of the fields of
-    `WorldStarts`. To be called before ``flat``.
+    `WorldStarts`. ``prefix`` is the path from s to the struct that has them. To be called before ``flat``.
     """
-    shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in scratch)
+    return Template(lambda variant: _window(instance(struct, variant), tuple(scratch), prefix))
+
+
+@functools.cache
+def _window(struct: Any, scratch: tuple[tuple[str, str], ...], prefix: str) -> Any:
+    arrays = ((prefix + name, at) for name, at in scratch)
+    shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in arrays)
     names = "const int body = starts.body, dof = starts.dof, row = starts.row, hessian = starts.hessian;\n"
     unused = "(void)body; (void)dof; (void)row; (void)hessian;\n"
 
@@ -123,3 +130,8 @@ def make_window(struct: Any, scratch: tuple[tuple[str, str], ...]) -> Any:
     def window(s: wp.ref[struct], starts: wp.ref[WorldStarts]): ...
 
     return window
+
+
+# --- bridges to factories that are not converted yet ---
+def make_window(struct, scratch):
+    return _window(struct, scratch, "")

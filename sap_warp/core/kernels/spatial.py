@@ -1,97 +1,111 @@
-"""Vectors and rotations for any precision. Rotations are unit quaternions (x, y, z, w)."""
+"""Vectors and rotations for any precision. Rotations are unit quaternions (x, y, z, w).
 
-import functools
-from types import SimpleNamespace
+The functions take vectors and rotations of any precision; what they return is that of `number`, which whoever imports
+them names: ``to_cost = to_vec3.on(number=cost)``.
+"""
+
+from __future__ import annotations
+
 from typing import Any
 
 import warp as wp
 
-from .types import Types
+from .template import Parameter, device
+
+number = Parameter("number")
+scalar, vec3, mat33, quat = number.scalar, number.vec3, number.mat33, number.quat
 
 
-@functools.cache
-def make_spatial(types: Types) -> SimpleNamespace:
-    """Device functions for one precision; they take vectors and rotations of any."""
-    scalar, vec3, mat33, quat = types.scalar, types.vec3, types.mat33, types.quat
+@device
+def to_vec3(v: Any) -> vec3:
+    return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
 
-    @wp.func
-    def to_vec3(v: Any) -> vec3:
-        return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
 
-    @wp.func
-    def to_quat(q: Any) -> quat:
-        return quat(scalar(q[0]), scalar(q[1]), scalar(q[2]), scalar(q[3]))
+@device
+def to_quat(q: Any) -> quat:
+    return quat(scalar(q[0]), scalar(q[1]), scalar(q[2]), scalar(q[3]))
 
-    @wp.func
-    def to_unit_quat(q: Any) -> quat:
-        """Newton's fp32 rotations are unit only to 1e-7; fp64 kinematics would inherit that as a scale error."""
-        return wp.normalize(to_quat(q))
 
-    @wp.func
-    def load_vec3(a: wp.array[Any], i: int) -> vec3:
-        return vec3(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]))
+@device
+def to_unit_quat(q: Any) -> quat:
+    """Newton's fp32 rotations are unit only to 1e-7; fp64 kinematics would inherit that as a scale error."""
+    return wp.normalize(to_quat(q))
 
-    @wp.func
-    def load_quat(a: wp.array[Any], i: int) -> quat:
-        return wp.normalize(quat(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]), scalar(a[i + 3])))
 
-    @wp.func
-    def is_zero(v: vec3) -> bool:
-        return v[0] == scalar(0.0) and v[1] == scalar(0.0) and v[2] == scalar(0.0)
+@device
+def load_vec3(a: wp.array[Any], i: int) -> vec3:
+    return vec3(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]))
 
-    @wp.func
-    def is_identity(q: quat) -> bool:
-        return q[0] == scalar(0.0) and q[1] == scalar(0.0) and q[2] == scalar(0.0) and wp.abs(q[3]) == scalar(1.0)
 
-    @wp.func
-    def skew(a: vec3) -> mat33:
-        """[a]x"""
-        z = scalar(0.0)
-        return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
+@device
+def load_quat(a: wp.array[Any], i: int) -> quat:
+    return wp.normalize(quat(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]), scalar(a[i + 3])))
 
-    @wp.func
-    def rotate(q: quat, v: vec3) -> vec3:
-        """R v in twenty operations."""
-        x = vec3(q[0], q[1], q[2])
-        t = wp.cross(x, v)
-        t = t + t
-        return v + q[3] * t + wp.cross(x, t)
 
-    @wp.func
-    def rotation_matrix(q: quat) -> mat33:
-        """R"""
-        x = q[0] + q[0]
-        y = q[1] + q[1]
-        z = q[2] + q[2]
-        wx = q[3] * x
-        wy = q[3] * y
-        wz = q[3] * z
-        xx = q[0] * x
-        xy = q[0] * y
-        xz = q[0] * z
-        yy = q[1] * y
-        yz = q[1] * z
-        zz = q[2] * z
-        one = scalar(1.0)
-        return mat33(one - yy - zz, xy - wz, xz + wy, xy + wz, one - xx - zz, yz - wx, xz - wy, yz + wx, one - xx - yy)
+@device
+def is_zero(v: vec3) -> bool:
+    return v[0] == scalar(0.0) and v[1] == scalar(0.0) and v[2] == scalar(0.0)
 
-    @wp.func
-    def turn_about(axis: vec3, angle: scalar) -> quat:
-        """Rotation about a unit axis."""
-        half = scalar(0.5) * angle
-        s = wp.sin(half)
-        return quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
 
+@device
+def is_identity(q: quat) -> bool:
+    return q[0] == scalar(0.0) and q[1] == scalar(0.0) and q[2] == scalar(0.0) and wp.abs(q[3]) == scalar(1.0)
+
+
+@device
+def skew(a: vec3) -> mat33:
+    """[a]x"""
+    z = scalar(0.0)
+    return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
+
+
+@device
+def rotate(q: quat, v: vec3) -> vec3:
+    """R v in twenty operations."""
+    x = vec3(q[0], q[1], q[2])
+    t = wp.cross(x, v)
+    t = t + t
+    return v + q[3] * t + wp.cross(x, t)
+
+
+@device
+def rotation_matrix(q: quat) -> mat33:
+    """R"""
+    x = q[0] + q[0]
+    y = q[1] + q[1]
+    z = q[2] + q[2]
+    wx = q[3] * x
+    wy = q[3] * y
+    wz = q[3] * z
+    xx = q[0] * x
+    xy = q[0] * y
+    xz = q[0] * z
+    yy = q[1] * y
+    yz = q[1] * z
+    zz = q[2] * z
+    one = scalar(1.0)
+    return mat33(one - yy - zz, xy - wz, xz + wy, xy + wz, one - xx - zz, yz - wx, xz - wy, yz + wx, one - xx - yy)
+
+
+@device
+def turn_about(axis: vec3, angle: scalar) -> quat:
+    """Rotation about a unit axis."""
+    half = scalar(0.5) * angle
+    s = wp.sin(half)
+    return quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
+
+
+# --- bridges to factories that are not converted yet ---
+def make_spatial(types):
+    from types import SimpleNamespace
+
+    from .template import Template, Variant
+
+    known = {k: v for k, v in globals().items() if isinstance(v, Template)}
     return SimpleNamespace(
-        to_vec3=to_vec3,
-        to_quat=to_quat,
-        to_unit_quat=to_unit_quat,
-        load_vec3=load_vec3,
-        load_quat=load_quat,
-        is_zero=is_zero,
-        is_identity=is_identity,
-        skew=skew,
-        rotate=rotate,
-        rotation_matrix=rotation_matrix,
-        turn_about=turn_about,
+        **{
+            k: v.of(Variant(number=types))
+            for k, v in known.items()
+            if k not in ("number", "scalar", "vec3", "mat33", "quat")
+        }
     )

@@ -6,7 +6,7 @@ pointers that are used, and device functions take the copy by reference.
 
 On CUDA all those pointers would fill the registers from begin to end. Passed by value they lie in the constant bank,
 where every instruction can read them, so kernels with many arrays have a variant with such parameters
-(`struct_parameter`).
+(`argument`).
 """
 
 import ctypes
@@ -17,20 +17,31 @@ from typing import Any
 
 import warp as wp
 
+from .template import Parameter, Template, instance
+
+by_value = Parameter("by_value")
+"""Whether the large structs of kernels are parameters: on CUDA, see above."""
+
 LARGEST_VALUE = 8192
 """Bytes of a struct that kernels take by value: of a larger one NVRTC keeps copies in local memory, word by word, which
 took contact data from 2,000 to 55,000 instructions for each world."""
 
 
-@functools.cache
-def make_flat(struct: Any) -> Any:
-    """``flat(s)``: tell the compiler that the one-dimensional arrays of a local struct have no gaps.
+def flat(struct: Any) -> Any:
+    """The device function ``flat(s)`` for a struct, or the template of one: tell the compiler that the one-dimensional arrays of a local struct have no gaps.
 
     Warp's indexing multiplies by a stride and lets negative indices count from the end, both read from memory for
     every access: a fifth of a step. With a constant stride, and nothing to add to a negative index, the compiler
     keeps only the pointer. Negative indices are invalid from then on, and so is the array's shape. Structs within the
-    struct are treated alike.
+    the struct are treated alike.
     """
+    if isinstance(struct, Template):
+        return Template(lambda variant: _flat(struct.of(variant)))
+    return _flat(struct)
+
+
+@functools.cache
+def _flat(struct: Any) -> Any:
     fixed = "".join(
         f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n" for name in _flat_arrays(struct)
     )
@@ -51,13 +62,21 @@ def _flat_arrays(struct: Any) -> Iterator[str]:
             yield from (f"{name}.{inner}" for inner in _flat_arrays(variable.type))
 
 
-@functools.cache
-def struct_parameter(struct: Any, by_value: bool) -> tuple[Any, Any]:
-    """Type of a kernel's parameter for a struct, and ``read(parameter)``, which makes a local copy of the struct.
+def argument(struct: Any) -> tuple[Template, Template]:
+    """Type of a kernel's parameter for a struct or template, and ``read(parameter)``, which makes a local copy.
 
     Raises:
         ValueError: The struct is too large to be passed by value.
     """
+
+    def both(variant: Any) -> tuple[Any, Any]:
+        return _argument(instance(struct, variant), by_value.of(variant))
+
+    return Template(lambda variant: both(variant)[0]), Template(lambda variant: both(variant)[1])
+
+
+@functools.cache
+def _argument(struct: Any, by_value: bool) -> tuple[Any, Any]:
     if by_value and ctypes.sizeof(struct.ctype) > LARGEST_VALUE:
         size = ctypes.sizeof(struct.ctype)
         raise ValueError(f"{struct.key} has {size} bytes, more than the {LARGEST_VALUE} that CUDA takes by value well.")
@@ -78,7 +97,7 @@ def struct_parameter(struct: Any, by_value: bool) -> tuple[Any, Any]:
 
 LARGEST_INDEX = 2**31 - 1
 PADDING = 8
-"""Entries after the end of an array that `core/native/tree8.h` may read, and write in scratch."""
+"""Entries after the end of an array that `native/tree8.h` may read, and write in scratch."""
 
 
 def padded_zeros(count: int, dtype: Any, device: Any) -> wp.array:
@@ -129,7 +148,7 @@ class StructArgument:
         else:
             self.array = wp.array([struct], dtype=struct._cls, device=device)
         self.best = self.array if device.is_cpu else struct
-        """For kernels that have the variant of `struct_parameter` for this device."""
+        """For kernels that have the variant of `argument` for this device."""
 
 
 class StructCache:
@@ -159,10 +178,15 @@ class StructCache:
             struct = make()
             for name, array in arrays.items():
                 if array is not None:
-                    if not array.is_contiguous:  # kernels take the stride as known, see `make_flat`
+                    if not array.is_contiguous:  # kernels take the stride as known, see `flat`
                         raise ValueError(f"{name} is a view with gaps; pass a contiguous array.")
                     *path, field = name.split(".")
                     setattr(functools.reduce(getattr, path, struct), field, array)
                     weakref.finalize(array, self._made.pop, key, None)
             self._made[key] = StructArgument(struct, self._device)
         return self._made[key]
+
+
+# --- bridges to factories that are not converted yet ---
+make_flat = _flat
+struct_parameter = _argument

@@ -7,14 +7,15 @@ matrix, and yet a quarter of the instructions: no addresses, no levels and no ba
 worlds and the CPU have none of it (`fits_a_warp`).
 """
 
-import functools
-from types import SimpleNamespace
+from __future__ import annotations
+
 from typing import Any
 
 import warp as wp
 
-from .lanes import IN_A_WARP, for_warps, shuffle_double, swap_lanes
-from .types import Ints, Types
+from .lanes import IN_A_WARP, dtype, for_warps, shuffle_double, swap_lanes
+from .template import Parameter, Template, device, native
+from .types import Ints
 
 LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
 """A larger pivot is as good as infinite."""
@@ -93,17 +94,18 @@ _TELL = """
 _TOLD = {wp.float32: "tell_float", wp.float64: "tell_double", int: "tell_int"}
 
 
-@functools.cache
-def make_from_lane(dtype: Any) -> Any:
-    """``from_lane(value, source) -> dtype``: the value of another lane; all lanes ask, each for the one it likes."""
+def _ask_lane(dtype: Any) -> str:
+    """Native code that asks the lane ``source`` for its value."""
     parts = [f"got[{i}]" for i in range(dtype._length_)] if wp.types.type_is_vector(dtype) else ["got"]
     tell = _TOLD[getattr(dtype, "_wp_scalar_type_", dtype)]
     ask = " ".join(f"{part} = {tell}({part}, source);" for part in parts)
+    return "auto got = value;\n" + for_warps(_TELL + ask) + "return got;"
 
-    @wp.func_native("auto got = value;\n" + for_warps(_TELL + ask) + "return got;")
-    def from_lane(value: dtype, source: int) -> dtype: ...
 
-    return from_lane
+@native(Template(lambda variant: _ask_lane(variant["dtype"])))
+def from_lane(value: dtype, source: int) -> dtype:
+    """The value of another lane; all lanes ask, each for the one it likes."""
+    ...
 
 
 @wp.func_native(for_warps("return WIDTH == 32 ? 3 : WIDTH == 16 ? 2 : 1;", "return 0;"))
@@ -112,18 +114,19 @@ def quarter_bits() -> int:
     ...
 
 
-@functools.cache
-def make_quarter_sum(dtype: Any) -> Any:
-    """``quarter_sum(value, is_whole) -> dtype``: the sum over a quarter of the lanes, or over all, on all of them."""
+def _sum_quarter(dtype: Any) -> str:
+    """Native code that sums ``value`` over a quarter of the lanes, or over all of them."""
     swaps, swap = swap_lanes(dtype)
     add = f"#pragma unroll\nfor (int k = WIDTH / FIRST; k > LAST; k >>= 1) sum += {swap}(sum, k);\n"
     whole = add.replace("FIRST", "2").replace("LAST", "WIDTH / 8")
     quarter = add.replace("FIRST", "8").replace("LAST", "0")
+    return "auto sum = value;\n" + for_warps(f"{swaps}if (is_whole) {{\n{whole}}}\n{quarter}") + "return sum;"
 
-    @wp.func_native("auto sum = value;\n" + for_warps(f"{swaps}if (is_whole) {{\n{whole}}}\n{quarter}") + "return sum;")
-    def quarter_sum(value: dtype, is_whole: bool) -> dtype: ...
 
-    return quarter_sum
+@native(Template(lambda variant: _sum_quarter(variant["dtype"])))
+def quarter_sum(value: dtype, is_whole: bool) -> dtype:
+    """The sum over a quarter of the lanes, or over all, on all of them."""
+    ...
 
 
 # Row i of a symmetric matrix, all columns: left of the diagonal from packed row i, right of it from the other rows.
@@ -221,95 +224,126 @@ def _snippet(code: str, otherwise: str, **names: Any) -> str:
     return for_warps(_TELL + code, otherwise)
 
 
-@functools.cache
-def _make_address(dtype: Any) -> Any:
-    """``address(array)``: functions that are not inlined take it, since an array is 14 registers."""
-
-    @wp.func_native("return (wp::uint64)array.data;")
-    def address(array: wp.array[dtype]) -> wp.uint64: ...
-
-    return address
+matrix, vector = Parameter("matrix"), Parameter("vector")
+"""The types of a matrix, and of what it is multiplied with; for `add_rows` that of base and motion columns."""
+scalar, vec3, Numbers = matrix.scalar, matrix.vec3, Template(lambda variant: wp.array[variant["matrix"].scalar])
+Vector = Template(lambda variant: wp.array[variant["vector"].scalar])
 
 
-def _pointers(**arrays: Types | None) -> str:
+@native("return (wp::uint64)array.data;")
+def address(array: wp.array[dtype]) -> wp.uint64:
+    """Functions that are not inlined take it, since an array is 14 registers."""
+    ...
+
+
+matrix_address, vector_address = address.on(dtype=scalar), address.on(dtype=vector.scalar)
+table_address = address.on(dtype=Template(lambda _: int))
+
+
+def _pointers(**arrays: Any) -> str:
     """Pointers from addresses of that name, to numbers, or with None to integers."""
     kinds = {name: types.c_name if types else "int" for name, types in arrays.items()}
     return "".join(f"    {kind}* const {name}_of = ({kind}*){name};\n" for name, kind in kinds.items())
 
 
-@functools.cache
-def make_warp_solve(types: Types) -> Any:
-    """``solve(matrix, first, entry, start, count, x) -> int``: as that of `packed_rows.make_cholesky`, for any rows.
+def _solve_snippet(variant: Any) -> str:
+    types = variant["matrix"]
+    names = {"MATRIX": types.c_name, "LARGEST": LARGEST_PIVOT[types.name], "CHUNK": CHUNK}
+    code = _pointers(matrix=types, first=None, entry=None, x=types) + _READ_ROW + _SOLVE
+    return _snippet(code, "return 0;", **names)
+
+
+@native(Template(_solve_snippet))
+def solve_native(matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64) -> int:
+    """`solve_in_warp` from addresses."""
+    ...
+
+
+# Not inlined: several places call it.
+@device(inline=False)
+def solve_at(matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64) -> int:
+    """`solve_native`, as a call."""
+    return solve_native(matrix, first, entry, start, count, x)
+
+
+@device
+def solve_in_warp(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int:
+    """Solve as `packed_rows.factor_and_solve` does, for any rows.
 
     Every lane reads and writes its own entry of x; of the matrix nothing is written.
     """
-    Numbers = wp.array[types.scalar]
-    address, tables = _make_address(types.scalar), _make_address(int)
-    names = {"MATRIX": types.c_name, "LARGEST": LARGEST_PIVOT[types.name], "CHUNK": CHUNK}
-    code = _pointers(matrix=types, first=None, entry=None, x=types) + _READ_ROW + _SOLVE
-
-    @wp.func_native(_snippet(code, "return 0;", **names))
-    def solve_native(
-        matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64
-    ) -> int: ...
-
-    # Not inlined: several places call it.
-    @wp.func(inline=False)
-    def solve_at(matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64) -> int:
-        return solve_native(matrix, first, entry, start, count, x)
-
-    @wp.func
-    def solve(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Numbers) -> int:
-        return solve_at(address(matrix), tables(first), tables(entry), start, count, address(x))
-
-    return solve
+    return solve_at(matrix_address(matrix), table_address(first), table_address(entry), start, count, matrix_address(x))
 
 
-@functools.cache
-def make_warp_multiply(types: Types, vector_types: Types) -> Any:
-    """``multiply(matrix, first, entry, start, count, x, y)``: y = A x, each lane with its own entries of x and y."""
-    Matrix, Vector = wp.array[types.scalar], wp.array[vector_types.scalar]
-    entries, vector, tables = _make_address(types.scalar), _make_address(vector_types.scalar), _make_address(int)
-    names = {"MATRIX": types.c_name, "VECTOR": vector_types.c_name}
-    code = _pointers(matrix=types, first=None, entry=None, x=vector_types, y=vector_types) + _READ_ROW + _MULTIPLY
-
-    @wp.func_native(_snippet(code, "", **names))
-    def multiply_native(
-        matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64, y: wp.uint64
-    ): ...
-
-    @wp.func(inline=False)
-    def multiply_at(
-        matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64, y: wp.uint64
-    ):
-        multiply_native(matrix, first, entry, start, count, x, y)
-
-    @wp.func
-    def multiply(matrix: Matrix, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector):
-        multiply_at(entries(matrix), tables(first), tables(entry), start, count, vector(x), vector(y))
-
-    return multiply
+def _multiply_snippet(variant: Any) -> str:
+    types, vectors = variant["matrix"], variant["vector"]
+    code = _pointers(matrix=types, first=None, entry=None, x=vectors, y=vectors) + _READ_ROW + _MULTIPLY
+    return _snippet(code, "", MATRIX=types.c_name, VECTOR=vectors.c_name)
 
 
-@functools.cache
-def make_warp_add_rows(types: Types, column_types: Types) -> SimpleNamespace:
-    """``add_rows(...)``: as that of `packed_rows.make_add_rows` with a base, the force of a dof given by its lane."""
-    scalar, vec3, column = types.scalar, types.vec3, column_types.vec3
+@native(Template(_multiply_snippet))
+def multiply_native(
+    matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64, y: wp.uint64
+):
+    """`multiply_in_warp` from addresses."""
+    ...
 
-    @wp.func_native(_snippet(_ADD_ROWS, "", MATRIX=types.c_name))
-    def add_rows(
-        target: wp.array[scalar],
-        target_first: Ints,
-        target_entry: Ints,
-        base: wp.array[column_types.scalar],
-        rows_first: Ints,
-        rows_entry: Ints,
-        start: int,
-        count: int,
-        Sw: wp.array[column],
-        Sv: wp.array[column],
-        Fw: vec3,
-        Fv: vec3,
-    ): ...
 
-    return add_rows
+@device(inline=False)
+def multiply_at(
+    matrix: wp.uint64, first: wp.uint64, entry: wp.uint64, start: int, count: int, x: wp.uint64, y: wp.uint64
+):
+    """`multiply_native`, as a call."""
+    multiply_native(matrix, first, entry, start, count, x, y)
+
+
+@device
+def multiply_in_warp(matrix: Numbers, first: Ints, entry: Ints, start: int, count: int, x: Vector, y: Vector):
+    """Set y = A x, each lane with its own entries of x and y."""
+    multiply_at(
+        matrix_address(matrix),
+        table_address(first),
+        table_address(entry),
+        start,
+        count,
+        vector_address(x),
+        vector_address(y),
+    )
+
+
+@native(Template(lambda variant: _snippet(_ADD_ROWS, "", MATRIX=variant["matrix"].c_name)))
+def add_rows_in_warp(
+    target: wp.array[scalar],
+    target_first: Ints,
+    target_entry: Ints,
+    base: wp.array[vector.scalar],
+    rows_first: Ints,
+    rows_entry: Ints,
+    start: int,
+    count: int,
+    Sw: wp.array[vector.vec3],
+    Sv: wp.array[vector.vec3],
+    Fw: vec3,
+    Fv: vec3,
+):
+    """Add rows as `packed_rows.add_rows` does with a base, the force of a dof given by its lane."""
+    ...
+
+
+# --- bridges to factories that are not converted yet ---
+def make_from_lane(dtype):
+    from .template import Variant
+
+    return from_lane.of(Variant(dtype=dtype))
+
+
+def make_quarter_sum(dtype):
+    from .template import Variant
+
+    return quarter_sum.of(Variant(dtype=dtype))
+
+
+def make_warp_add_rows(types, column_types):
+    from .template import Variant
+
+    return add_rows_in_warp.of(Variant(matrix=types, vector=column_types))

@@ -23,9 +23,9 @@ template <class Number, class V3, class Row, class Track> struct ContactRows {
 
 template <class C, class D> inline SAP_INLINE auto contact_rows(const C& c, const D& s) {
     return ContactRows<typename Data_of<decltype(c.vhat)>::type, typename Data_of<decltype(c.normal)>::type,
-        typename Data_of<decltype(s.projection)>::type, typename Data_of<decltype(s.track)>::type>{c.body_a.data,
+        typename Data_of<decltype(s.projection)>::type, typename Data_of<decltype(s.line_contact)>::type>{c.body_a.data,
         c.body_b.data, c.normal.data, c.r_a.data, c.r_b.data, c.drift.data, s.Vw.data, s.Vv.data, c.vhat.data, c.mu.data,
-        c.Rt.data, c.Rn.data, s.vc.data, s.dvc.data, s.projection.data, s.track.data};
+        c.Rt.data, c.Rn.data, s.vc.data, s.dvc.data, s.projection.data, s.line_contact.data};
 }
 
 template <class T> struct Law {  // of eight rows

@@ -135,7 +135,7 @@ def make_fluid_kernel(Stage: Any, types: Types):
             d.impulse[e] = d.impulse[e] + scalar(dt * force)
             e += lane_count()
         if lane() == 0 and wp.length(wind) > F(0.0):
-            d.watched[world] = 0  # `stability` has no account of the wind's work
+            d.energy_watch[world] = 0  # `stability` has no account of the wind's work
 
     return add_drag
 

@@ -255,12 +255,12 @@ def make_free_motion_kernel(pose: Types, types: Types, by_value: bool):
                 moment[k] += wp.float64(d.composite[b][1 + k]) + m * d.origin[b][k]
             moment[3] += m
             i += 1
-        change = moment - d.moment[world]
-        d.moment[world] = moment
+        change = moment - d.energy_moment[world]
+        d.energy_moment[world] = moment
         fall = wp.float64(0.0)
         for k in range(3):
             fall += wp.float64(gravity[k]) * change[k]
-        d.fall[world] = fall
+        d.energy_fall[world] = fall
 
     @solver_kernel
     def free_motion(first_world: int, stage_in: stage_type, inputs_in: wp.array[MotionInput], dt: wp.float64):
@@ -276,7 +276,7 @@ def make_free_motion_kernel(pose: Types, types: Types, by_value: bool):
         h = scalar(dt)
         gravity = to_vec3(inputs.gravity[stage.layout.world_gravity[world]])
         dynamics(stage, inputs, world, gravity, h)
-        if lane() == 0 and stage.d.watched[world] != 0:
+        if lane() == 0 and stage.d.energy_watch[world] != 0:
             note_fall(stage.layout, stage.d, world, gravity)
         rows = stage.layout.rows
         Sw = stage.d.Sw

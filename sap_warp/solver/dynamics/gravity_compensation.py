@@ -55,7 +55,7 @@ def make_compensation_kernel(Stage: Any, types: Types):
             d.impulse[e] = d.impulse[e] + scalar(dt) * force
             e += lane_count()
         if lane() == 0:
-            d.watched[world] = 0
+            d.energy_watch[world] = 0
 
     return compensate_gravity
 

@@ -216,7 +216,7 @@ def make_joint_terms(precisions: ContactPrecisions):
         if coordinate < 0:
             kind = s.joints.joint_type[s.layout.body_joint[s.layout.dof_body[e]]]
         if kind == FREE or kind == DISTANCE:
-            s.terms.kind[e] = 0
+            s.terms.term_mask[e] = 0
             return
         dof = s.layout.dof_newton[e]
         h = scalar(h64)
@@ -258,7 +258,7 @@ def make_joint_terms(precisions: ContactPrecisions):
             s.terms.friction_R[e] = scalar(s.law.sigma) * mobility
         if kind != BALL:
             terms = terms | prepare_limits(s, input, e, dof, position, h)
-        s.terms.kind[e] = terms
+        s.terms.term_mask[e] = terms
 
     return prepare_dof
 

@@ -26,54 +26,54 @@ def make_choose_terms(precisions: Precisions) -> SimpleNamespace:
     row_count = make_constraint_terms(precisions).row_count
 
     @wp.func
-    def list_terms_in_warp(p: wp.ref[Problem], s: wp.ref[Data]):
+    def list_terms_in_warp(problem: wp.ref[Problem], data: wp.ref[Data]):
         """`list_terms` where each dof has a lane."""
-        e = p.first + lane()
+        e = problem.first + lane()
         kind = int(0)
-        if e < p.last:
-            kind = s.kind[e]
+        if e < problem.last:
+            kind = data.active_terms[e]
         is_bounded = kind != 0 and kind != PARABOLA
-        s.term_count = count_lanes(kind != 0)
-        s.bounded_count = count_lanes(is_bounded)
-        place = p.first + lanes_before(is_bounded)
+        data.term_count = count_lanes(kind != 0)
+        data.bounded_count = count_lanes(is_bounded)
+        place = problem.first + lanes_before(is_bounded)
         if is_bounded:
-            s.bounded[place] = e
+            data.bounded[place] = e
         barrier()
 
     @wp.func
-    def list_terms(p: wp.ref[Problem], s: wp.ref[Data]):
+    def list_terms(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Pack the dofs that have terms with bounds, and count those that have any."""
-        if fits_a_warp(p.last - p.first):
-            list_terms_in_warp(p, s)
+        if fits_a_warp(problem.last - problem.first):
+            list_terms_in_warp(problem, data)
             return
         barrier()
-        s.term_count = 0
-        s.bounded_count = 0
-        e = int(p.first)
-        while e < p.last:  # every lane counts, one writes
-            kind = s.kind[e]
+        data.term_count = 0
+        data.bounded_count = 0
+        e = int(problem.first)
+        while e < problem.last:  # every lane counts, one writes
+            kind = data.active_terms[e]
             if kind != 0:
-                s.term_count += 1
+                data.term_count += 1
                 if kind != PARABOLA:
                     if lane() == 0:
-                        s.bounded[p.first + s.bounded_count] = e
-                    s.bounded_count += 1
+                        data.bounded[problem.first + data.bounded_count] = e
+                    data.bounded_count += 1
             e += 1
         barrier()
 
     @wp.func
-    def choose_terms(p: wp.ref[Problem], s: wp.ref[Data]):
+    def choose_terms(problem: wp.ref[Problem], data: wp.ref[Data]):
         """The terms that take part; bounds that only v* might reach are left out."""
-        e = int(p.first + lane())
-        while e < p.last:
-            s.kind[e] = p.terms.kind[e] & TERMS
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.active_terms[e] = problem.terms.term_mask[e] & TERMS
             e += lane_count()
-        list_terms(p, s)
+        list_terms(problem, data)
 
     @wp.func
-    def is_free(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+    def is_free(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
         """Whether a world has no term at all."""
-        return p.row == p.row_end and s.term_count == 0 and row_count(p) == 0
+        return problem.row == problem.row_end and data.term_count == 0 and row_count(problem) == 0
 
     return SimpleNamespace(list_terms=list_terms, choose_terms=choose_terms, is_free=is_free)
 
@@ -95,30 +95,32 @@ def make_admit_limits(precisions: Precisions):
         return lower or ((kind & FAR_UPPER) != 0 and (active & UPPER) == 0 and -v < t.limit_upper[e])
 
     @wp.func
-    def admit_limits(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+    def admit_limits(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
         """If the result crosses a far bound: let those take part that v* reaches; whether there are any."""
         crossed = vec3()
-        e = int(p.first + lane())
-        while e < p.last:
-            if is_crossed(p.terms, p.terms.kind[e], s.kind[e], e, s.v[e]):
+        e = int(problem.first + lane())
+        while e < problem.last:
+            if is_crossed(problem.terms, problem.terms.term_mask[e], data.active_terms[e], e, data.v[e]):
                 crossed[0] += scalar(1.0)
             e += lane_count()
-        crossed = block_sum(crossed, s.scratch, p.world)
+        crossed = block_sum(crossed, data.scratch, problem.world)
         if crossed[0] == scalar(0.0):
             return False
         admitted = vec3()
-        if find_v_star(p, s) >= energy(0.0):
-            e = int(p.first + lane())
-            while e < p.last:
-                kind = p.terms.kind[e]
-                speed = p.terms.limit_reach[e] * wp.abs(scalar(p.motion.v0[e] + wp.float64(s.direction[e])))
-                near = wp.where((kind & FAR_LOWER) != 0 and -p.terms.limit_lower[e] <= speed, LOWER, 0)
-                near = near | wp.where((kind & FAR_UPPER) != 0 and -p.terms.limit_upper[e] <= speed, UPPER, 0)
-                if (near & ~s.kind[e]) != 0:
-                    s.kind[e] = s.kind[e] | near
+        if find_v_star(problem, data) >= energy(0.0):
+            e = int(problem.first + lane())
+            while e < problem.last:
+                kind = problem.terms.term_mask[e]
+                speed = problem.terms.limit_reach[e] * wp.abs(
+                    scalar(problem.motion.v0[e] + wp.float64(data.direction[e]))
+                )
+                near = wp.where((kind & FAR_LOWER) != 0 and -problem.terms.limit_lower[e] <= speed, LOWER, 0)
+                near = near | wp.where((kind & FAR_UPPER) != 0 and -problem.terms.limit_upper[e] <= speed, UPPER, 0)
+                if (near & ~data.active_terms[e]) != 0:
+                    data.active_terms[e] = data.active_terms[e] | near
                     admitted[0] += scalar(1.0)
                 e += lane_count()
-            list_terms(p, s)
-        return block_sum(admitted, s.scratch, p.world)[0] > scalar(0.0)
+            list_terms(problem, data)
+        return block_sum(admitted, data.scratch, problem.world)[0] > scalar(0.0)
 
     return admit_limits

@@ -51,14 +51,14 @@ def make_cost_scratch(types: Types, cost: Types, Data: Any) -> Any:
     if cost is types:
 
         @wp.func
-        def scratch(s: wp.ref[Data]) -> wp.array(dtype=cost.vec3):
-            return s.scratch
+        def scratch(data: wp.ref[Data]) -> wp.array(dtype=cost.vec3):
+            return data.scratch
 
     else:
 
         @wp.func
-        def scratch(s: wp.ref[Data]) -> wp.array(dtype=cost.vec3):
-            return s.cost_scratch
+        def scratch(data: wp.ref[Data]) -> wp.array(dtype=cost.vec3):
+            return data.cost_scratch
 
     return scratch
 
@@ -94,9 +94,9 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         iterations: int
 
     @wp.func
-    def folds(p: wp.ref[Problem]) -> bool:
+    def folds(problem: wp.ref[Problem]) -> bool:
         """Whether it is worth while to find the dofs that are a parabola: for searches of several trials."""
-        return is_native() and p.options.line_search != MONOTONE_DECAY
+        return is_native() and problem.options.line_search != MONOTONE_DECAY
 
     @wp.func
     def change_of_parabola(line: wp.ref[Line], alpha: scalar) -> scalar:
@@ -106,69 +106,75 @@ def make_line(precisions: Precisions) -> SimpleNamespace:
         return alpha * (line.m1 + scalar(0.5) * alpha * line.m2)
 
     @wp.func
-    def tried_count(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+    def tried_count(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
         """Bounded dofs that every trial step has to evaluate."""
-        if folds(p):
-            return s.turning_count
-        return s.bounded_count
+        if folds(problem):
+            return data.nonquadratic_count
+        return data.bounded_count
 
     @wp.func
-    def tried_dof(p: wp.ref[Problem], s: wp.ref[Data], i: int) -> int:
-        if folds(p):
-            return s.turning[i]
-        return s.bounded[i]
+    def tried_dof(problem: wp.ref[Problem], data: wp.ref[Data], i: int) -> int:
+        if folds(problem):
+            return data.nonquadratic[i]
+        return data.bounded[i]
 
     @wp.func
-    def rows_along(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> vec3:
+    def rows_along(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> vec3:
         """Cost, slope and curvature of the contact rows of one of ``lanes`` lanes, the one with number ``first``."""
         if is_native():
-            return rows_along_native(p, s, alpha, first, lanes)
+            return rows_along_native(problem, data, alpha, first, lanes)
         total = vec3()
-        row = int(p.row + first)
-        while row < p.row_end:
-            total += to_cost(value_along(s.track[row], term_scalar(alpha)))
+        row = int(problem.row + first)
+        while row < problem.row_end:
+            total += to_cost(value_along(data.line_contact[row], term_scalar(alpha)))
             row += lanes
         return total
 
     along = f"contacts_along<{cost.c_name}, {types.c_name}>"
     call = f"""{cost.c_name} sums[3];
-    sap::{along}(s.track.data + p.row, p.row_end - p.row, alpha, {EPSILON!r}, sums);
+    sap::{along}(data.line_contact.data + problem.row, problem.row_end - problem.row, alpha, {EPSILON!r}, sums);
     return {{sums[0], sums[1], sums[2]}};"""
     rows_along_native = native_twin(rows_along, call, "return {};")
 
     @wp.func
-    def line_value(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> vec3:
+    def line_value(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line], alpha: scalar) -> vec3:
         """phi, phi' and phi'' at one trial step."""
-        total = rows_along(p, s, alpha, lane(), lane_count())
-        i_end = p.first + tried_count(p, s)
-        i = int(p.first + lane())
+        total = rows_along(problem, data, alpha, lane(), lane_count())
+        i_end = problem.first + tried_count(problem, data)
+        i = int(problem.first + lane())
         while i < i_end:
-            e = tried_dof(p, s, i)
-            de = s.dv[e]
-            value = evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * de, p.h)
+            e = tried_dof(problem, data, i)
+            de = data.dv[e]
+            value = evaluate_bounded(
+                problem.terms, data.active_terms[e], e, data.v[e] + term_scalar(alpha) * de, problem.h
+            )
             value[1] = value[1] * de
             value[2] = value[2] * de * de
             total += to_cost(value)
             i += lane_count()
-        if p.bilateral.bounded != 0:
-            total += to_cost(bounded_along(p, s, term_scalar(alpha)))
-        total = block_sum(total, scratch(s), p.world)
+        if problem.bilateral.bounded != 0:
+            total += to_cost(bounded_along(problem, data, term_scalar(alpha)))
+        total = block_sum(total, scratch(data), problem.world)
         if is_native():
             total += vec3(scalar(0.0), line.b1 + alpha * line.b2, line.b2)
         return total + vec3(line.m0 + change_of_parabola(line, alpha), line.m1 + alpha * line.m2, line.m2)
 
     @wp.func
-    def share_of_cost(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> scalar:
+    def share_of_cost(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar, first: int, lanes: int) -> scalar:
         """What is no parabola at a trial step: the share of one of ``lanes`` lanes, the one with number ``first``."""
-        total = rows_along(p, s, alpha, first, lanes)[0]
-        i_end = p.first + tried_count(p, s)
-        i = int(p.first + first)
+        total = rows_along(problem, data, alpha, first, lanes)[0]
+        i_end = problem.first + tried_count(problem, data)
+        i = int(problem.first + first)
         while i < i_end:
-            e = tried_dof(p, s, i)
-            total += scalar(evaluate_bounded(p.terms, s.kind[e], e, s.v[e] + term_scalar(alpha) * s.dv[e], p.h)[0])
+            e = tried_dof(problem, data, i)
+            total += scalar(
+                evaluate_bounded(
+                    problem.terms, data.active_terms[e], e, data.v[e] + term_scalar(alpha) * data.dv[e], problem.h
+                )[0]
+            )
             i += lanes
-        if p.bilateral.bounded != 0:  # by all lanes of the block
-            total += scalar(bounded_along(p, s, term_scalar(alpha))[0])
+        if problem.bilateral.bounded != 0:  # by all lanes of the block
+            total += scalar(bounded_along(problem, data, term_scalar(alpha))[0])
         return total
 
     return SimpleNamespace(
@@ -197,7 +203,7 @@ def make_monotone_decay(precisions: Precisions):
     scalar_sum = make_scalar_sum(cost)
 
     @wp.func
-    def decay_in_quarters(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], bound: scalar) -> Step:
+    def decay_in_quarters(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line], bound: scalar) -> Step:
         """`monotone_decay` by one warp, of which each quarter of the lanes tries another step at the same time.
 
         Where there are more rows than a quarter has lanes, all lanes try the whole step first: it is most often the
@@ -206,17 +212,17 @@ def make_monotone_decay(precisions: Precisions):
         step = Step()
         step.alpha = scalar(-1.0)
         alpha = wp.float32(1.0)  # powers of two: exact, and fp32 is faster
-        has_quarters = p.bilateral.bounded == 0
+        has_quarters = problem.bilateral.bounded == 0
         bits = int(quarter_bits() + 2)  # of the number of a lane among those that try the same step
-        if has_quarters and wp.max(p.row_end - p.row, s.bounded_count) <= 1 << quarter_bits():
+        if has_quarters and wp.max(problem.row_end - problem.row, data.bounded_count) <= 1 << quarter_bits():
             bits = quarter_bits()
-        while step.iterations < p.options.line_iterations and alpha >= wp.float32(wp.static(MONOTONE_MIN_STEP)):
+        while step.iterations < problem.options.line_iterations and alpha >= wp.float32(wp.static(MONOTONE_MIN_STEP)):
             quarter = lane() >> bits
             mine = alpha * wp.float32(wp.where((quarter & 1) != 0, 0.5, 1.0) * wp.where((quarter & 2) != 0, 0.25, 1.0))
             lanes = 1 << bits
-            share = share_of_cost(p, s, scalar(mine), lane() & (lanes - 1), lanes)
+            share = share_of_cost(problem, data, scalar(mine), lane() & (lanes - 1), lanes)
             cost = quarter_sum(share, bits > quarter_bits()) + line.m0 + change_of_parabola(line, scalar(mine))
-            is_tried = step.iterations + quarter < p.options.line_iterations
+            is_tried = step.iterations + quarter < problem.options.line_iterations
             is_tried = is_tried and mine >= wp.float32(wp.static(MONOTONE_MIN_STEP))
             winner = first_lane(is_tried and cost <= bound)
             if winner >= 0:
@@ -232,18 +238,18 @@ def make_monotone_decay(precisions: Precisions):
         return step
 
     @wp.func
-    def monotone_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
+    def monotone_decay(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Halve until the cost does not grow."""
         step = Step()
         step.alpha = scalar(-1.0)
         alpha = scalar(1.0)
         bound = line.cost + scalar(wp.static(MONOTONE_ABS_SLACK)) + scalar(wp.static(rel_slack)) * wp.abs(line.cost)
         if is_warp():
-            return decay_in_quarters(p, s, line, bound)
-        while step.iterations < p.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
+            return decay_in_quarters(problem, data, line, bound)
+        while step.iterations < problem.options.line_iterations and alpha >= scalar(wp.static(MONOTONE_MIN_STEP)):
             step.iterations += 1
-            share = share_of_cost(p, s, alpha, lane(), lane_count())
-            cost = scalar_sum(share, scratch(s), p.world) + line.m0 + change_of_parabola(line, alpha)
+            share = share_of_cost(problem, data, alpha, lane(), lane_count())
+            cost = scalar_sum(share, scratch(data), problem.world) + line.m0 + change_of_parabola(line, alpha)
             if cost <= bound:
                 step.alpha = alpha
                 step.cost = cost
@@ -261,31 +267,33 @@ def make_armijo_decay(precisions: Precisions):
     Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
-    def armijo_decay(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
+    def armijo_decay(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Scan 1/rho, 1, rho, ... for the first turn of the cost that satisfies Armijo's condition."""
         step = Step()
         step.alpha = scalar(-1.0)
-        if -line.slope <= scalar(p.options.slop) * wp.abs(line.cost):
+        if -line.slope <= scalar(problem.options.slop) * wp.abs(line.cost):
             # What is left to gain is below the slop: no cost can tell steps apart, and the over-relaxed step would
             # overshoot by the same fraction again and again. Slopes still can: leave it to exact_root.
             return step
-        rho = scalar(p.options.rho)
+        rho = scalar(problem.options.rho)
         alpha = scalar(1.0) / rho
-        value = line_value(p, s, line, alpha)
+        value = line_value(problem, data, line, alpha)
         step.iterations = 1
-        slop = scalar(p.options.slop) * wp.max(scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost)))
+        slop = scalar(problem.options.slop) * wp.max(
+            scalar(1e-30), scalar(0.5) * (wp.abs(value[0]) + wp.abs(line.cost))
+        )
         if value[1] <= slop:
             step.alpha = alpha
             step.cost = value[0]
             return step
         previous = value[0]
-        previous_ok = previous <= line.cost + scalar(p.options.armijo_c) * alpha * line.slope
-        while step.iterations < p.options.line_iterations:
+        previous_ok = previous <= line.cost + scalar(problem.options.armijo_c) * alpha * line.slope
+        while step.iterations < problem.options.line_iterations:
             alpha *= rho
             step.iterations += 1
-            cost = line_value(p, s, line, alpha)[0]
+            cost = line_value(problem, data, line, alpha)[0]
             # near the minimum the decrease asked for drowns in round-off: allow for it
-            ok = cost <= line.cost + scalar(p.options.armijo_c) * alpha * line.slope + slop
+            ok = cost <= line.cost + scalar(problem.options.armijo_c) * alpha * line.slope + slop
             # A smaller step no longer helps: the minimum lies between this candidate and the one before.
             if previous - cost <= slop:
                 if previous_ok and previous <= cost:
@@ -313,12 +321,14 @@ def make_root_searches(precisions: Precisions) -> SimpleNamespace:
     Problem, Data, Line, Step, line_value = F.Problem, F.Data, F.Line, F.Step, F.line_value
 
     @wp.func
-    def is_flat(p: wp.ref[Problem], line: wp.ref[Line]) -> bool:
+    def is_flat(problem: wp.ref[Problem], line: wp.ref[Line]) -> bool:
         """Whether what the slope promises is below the cost tolerance."""
-        return -line.slope <= scalar(p.options.cost_abs_tol) + scalar(p.options.cost_rel_tol) * wp.abs(line.cost)
+        return -line.slope <= scalar(problem.options.cost_abs_tol) + scalar(problem.options.cost_rel_tol) * wp.abs(
+            line.cost
+        )
 
     @wp.func
-    def loose_root(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
+    def loose_root(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """The full step, unless it overshoots; else a root of phi' to a digit or two."""
         step = Step()
         step.alpha = scalar(-1.0)
@@ -327,9 +337,9 @@ def make_root_searches(precisions: Precisions) -> SimpleNamespace:
         alpha = scalar(1.0)
         width = scalar(2.0)
         enough = scalar(wp.static(LOOSE_TOLERANCE)) * wp.abs(line.slope)
-        while step.iterations < p.options.line_iterations:
+        while step.iterations < problem.options.line_iterations:
             step.iterations += 1
-            value = line_value(p, s, line, alpha)
+            value = line_value(problem, data, line, alpha)
             if wp.abs(value[1]) <= enough or (value[1] < scalar(0.0) and alpha >= upper):
                 step.alpha = alpha
                 step.cost = value[0]
@@ -344,16 +354,16 @@ def make_root_searches(precisions: Precisions) -> SimpleNamespace:
         return step
 
     @wp.func
-    def exact_root(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
+    def exact_root(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Root of phi' on [0, 1.5] by Newton's method, safeguarded by bisection."""
         step = Step()
         step.alpha = scalar(1.0)
-        if is_flat(p, line):
+        if is_flat(problem, line):
             step.iterations = 1
-            step.cost = line_value(p, s, line, scalar(1.0))[0]
+            step.cost = line_value(problem, data, line, scalar(1.0))[0]
             return step
         upper = scalar(wp.static(EXACT_MAX_STEP))
-        value = line_value(p, s, line, upper)
+        value = line_value(problem, data, line, upper)
         step.iterations = 1
         if value[1] <= scalar(0.0):
             step.alpha = upper
@@ -363,9 +373,9 @@ def make_root_searches(precisions: Precisions) -> SimpleNamespace:
         alpha = wp.clamp(-line.slope / value[2], lower, upper)
         width = upper - lower
         step.alpha = scalar(-1.0)
-        while step.iterations < p.options.line_iterations:
+        while step.iterations < problem.options.line_iterations:
             step.iterations += 1
-            value = line_value(p, s, line, alpha)
+            value = line_value(problem, data, line, alpha)
             if wp.abs(value[1]) <= scalar(wp.static(EXACT_TOLERANCE)) * wp.abs(line.slope):
                 step.alpha = alpha
                 step.cost = value[0]
@@ -380,7 +390,7 @@ def make_root_searches(precisions: Precisions) -> SimpleNamespace:
             width = wp.abs(trial - alpha)
             if trial == alpha or upper - lower <= scalar(wp.static(EXACT_TOLERANCE)) * upper:
                 step.alpha = trial
-                step.cost = line_value(p, s, line, trial)[0]
+                step.cost = line_value(problem, data, line, trial)[0]
                 return step
             alpha = trial
         return step
@@ -398,19 +408,19 @@ def make_line_search(precisions: Precisions):
     loose_root, exact_root = roots.loose_root, roots.exact_root
 
     @wp.func
-    def search(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> Step:
+    def search(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]) -> Step:
         """Step length by the chosen variant."""
-        if p.options.line_search == MONOTONE_DECAY:
-            return monotone_decay(p, s, line)
-        if p.options.line_search == LOOSE_ROOT:
-            return loose_root(p, s, line)
+        if problem.options.line_search == MONOTONE_DECAY:
+            return monotone_decay(problem, data, line)
+        if problem.options.line_search == LOOSE_ROOT:
+            return loose_root(problem, data, line)
         trials = int(0)
-        if p.options.line_search == ARMIJO_DECAY:
-            step = armijo_decay(p, s, line)
+        if problem.options.line_search == ARMIJO_DECAY:
+            step = armijo_decay(problem, data, line)
             if step.alpha > scalar(0.0):
                 return step
             trials = step.iterations  # near the minimum, or a slip-stick transition below the end of the scan
-        root = exact_root(p, s, line)
+        root = exact_root(problem, data, line)
         root.iterations = root.iterations + trials
         return root
 

@@ -31,31 +31,31 @@ def make_find_v_star(precisions: Precisions):
     scalar, lscalar = types.scalar, linear.scalar
 
     @wp.func
-    def find_v_star(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
+    def find_v_star(problem: wp.ref[Problem], data: wp.ref[Data]) -> energy:
         """Solve A x = impulse for s.direction = v* - v0; returns 1/2 x^T A x, or -1 if A is not positive definite.
 
         A takes the room of the Hessian, in its own rows: they are not widened by contacts.
         """
-        shift = p.layout.world_hessian[p.world] - p.layout.world_entry[p.world]
-        i_end = p.layout.world_entry[p.world + 1]
-        i = int(p.layout.world_entry[p.world] + lane())
+        shift = problem.layout.world_hessian[problem.world] - problem.layout.world_entry[problem.world]
+        i_end = problem.layout.world_entry[problem.world + 1]
+        i = int(problem.layout.world_entry[problem.world] + lane())
         while i < i_end:
-            s.H[i + shift] = lscalar(p.motion.A[i])
+            data.H[i + shift] = lscalar(problem.motion.A[i])
             i += lane_count()
-        e = int(p.first + lane())
-        while e < p.last:
-            s.direction[e] = lscalar(p.motion.impulse[e])
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.direction[e] = lscalar(problem.motion.impulse[e])
             e += lane_count()
         barrier()
-        A = shifted(s.H, shift)
-        if solve(A, p.layout.rows, p.first, p.last - p.first, 0, s.direction) == 0:
+        A = shifted(data.H, shift)
+        if solve(A, problem.layout.rows, problem.first, problem.last - problem.first, 0, data.direction) == 0:
             return energy(-1.0)
         total = costs()
-        e = int(p.first + lane())
-        while e < p.last:
-            total[0] += energy(scalar(0.5) * scalar(p.motion.impulse[e]) * scalar(s.direction[e]))
+        e = int(problem.first + lane())
+        while e < problem.last:
+            total[0] += energy(scalar(0.5) * scalar(problem.motion.impulse[e]) * scalar(data.direction[e]))
             e += lane_count()
-        return sum_costs(total, scratch(s), p.world)[0]
+        return sum_costs(total, scratch(data), problem.world)[0]
 
     return find_v_star
 
@@ -79,10 +79,10 @@ def make_momentum_cost(precisions: Precisions) -> SimpleNamespace:
         moved: energy  # how much more it is than at v0
 
     @wp.func
-    def know_cost(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
+    def know_cost(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
         """Replace the lower bound in the cost by the truth."""
         if known.is_known == 0:
-            true_cost = find_v_star(p, s)
+            true_cost = find_v_star(problem, data)
             if true_cost >= energy(0.0):  # else the Hessian will show what is wrong with A
                 true_cost += known.moved
                 line.m0 = line.m0 + (true_cost - known.momentum)
@@ -90,14 +90,14 @@ def make_momentum_cost(precisions: Precisions) -> SimpleNamespace:
             known.is_known = 1
 
     @wp.func
-    def momentum_gain(p: wp.ref[Problem], s: wp.ref[Data]) -> energy:
+    def momentum_gain(problem: wp.ref[Problem], data: wp.ref[Data]) -> energy:
         """Change of the momentum's cost along the whole of s.dv."""
         total = costs()
-        e = int(p.first + lane())
-        while e < p.last:
-            total[0] += energy(s.dv[e] * (s.p[e] + scalar(0.5) * s.A_dv[e]))
+        e = int(problem.first + lane())
+        while e < problem.last:
+            total[0] += energy(data.dv[e] * (data.momentum[e] + scalar(0.5) * data.A_dv[e]))
             e += lane_count()
-        return sum_costs(total, scratch(s), p.world)[0]
+        return sum_costs(total, scratch(data), problem.world)[0]
 
     return SimpleNamespace(Cost=Cost, know_cost=know_cost, momentum_gain=momentum_gain)
 
@@ -116,7 +116,7 @@ def make_cost_at_start(precisions: Precisions):
     row_count, rows_cost = rows.row_count, rows.rows_cost
 
     @wp.func
-    def cost_at_start(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
+    def cost_at_start(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost]):
         """The cost where it is first counted: what is a parabola along any direction, and the rest.
 
         Of the momentum's cost 1/2 p^T A^-1 p two lower bounds follow from x = p^2/A_ee. Half the largest x is one, and
@@ -126,31 +126,31 @@ def make_cost_at_start(precisions: Precisions):
         known.is_counted = 1
         total = costs()
         size = costs()
-        e = int(p.first + lane())
-        while e < p.last:
+        e = int(problem.first + lane())
+        while e < problem.last:
             if known.is_known != 0:
-                total[2] += energy(scalar(0.5) * s.p[e] * (s.v[e] - scalar(p.motion.v_star[e])))
+                total[2] += energy(scalar(0.5) * data.momentum[e] * (data.v[e] - scalar(problem.motion.v_star[e])))
             else:
-                x = s.p[e] * s.p[e] * scalar(p.motion.inverse_diagonal[e])
+                x = data.momentum[e] * data.momentum[e] * scalar(problem.motion.inverse_diagonal[e])
                 size += costs(energy(x), energy(x) * energy(x), energy(0.0))
-            kind = s.kind[e]
+            kind = data.active_terms[e]
             if (kind & PARABOLA) != 0:
-                total[0] += energy(evaluate_parabola(p.terms, e, s.v[e], p.h)[0])
+                total[0] += energy(evaluate_parabola(problem.terms, e, data.v[e], problem.h)[0])
             if (kind & ~PARABOLA) != 0:
-                total[1] += energy(evaluate_bounded(p.terms, kind, e, s.v[e], p.h)[0])
+                total[1] += energy(evaluate_bounded(problem.terms, kind, e, data.v[e], problem.h)[0])
             e += lane_count()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            total[1] += energy(s.projection[row].cost)
+        row = int(problem.row + lane())
+        while row < problem.row_end:
+            total[1] += energy(data.projection[row].cost)
             row += lane_count()
-        if row_count(p) > 0:
-            total += to_cost(rows_cost(p, s))
-        total = sum_costs(total, scratch(s), p.world)
+        if row_count(problem) > 0:
+            total += to_cost(rows_cost(problem, data))
+        total = sum_costs(total, scratch(data), problem.world)
         known.momentum = total[2]
         if known.is_known == 0:
-            size = sum_costs(size, scratch(s), p.world)
+            size = sum_costs(size, scratch(data), problem.world)
             if size[0] > energy(0.0):
-                known.momentum = energy(0.5) * wp.max(size[0] / energy(p.options.widest), size[1] / size[0])
+                known.momentum = energy(0.5) * wp.max(size[0] / energy(problem.options.widest), size[1] / size[0])
         line.m0 = total[0] + known.momentum
         line.cost = line.m0 + total[1]
 

@@ -33,36 +33,36 @@ def make_outcome(precisions: Precisions) -> SimpleNamespace:
         residual: scalar
 
     @wp.func
-    def write_velocity(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
+    def write_velocity(problem: wp.ref[Problem], data: wp.ref[Data]) -> vec3:
         """The result in Newton's order; returns the sum of all speeds first."""
-        e = int(p.layout.world_prescribed[p.world] + lane())
-        e_end = p.layout.world_prescribed[p.world + 1]
+        e = int(problem.layout.world_prescribed[problem.world] + lane())
+        e_end = problem.layout.world_prescribed[problem.world + 1]
         while e < e_end:
-            s.velocity[p.layout.dof_newton[e]] = p.motion.v0[e]
+            data.velocity[problem.layout.dof_newton[e]] = problem.motion.v0[e]
             e += lane_count()
         speed = scalar(0.0)
-        e = int(p.first + lane())
-        while e < p.last:
-            v = s.v[e]
-            s.velocity[p.layout.dof_newton[e]] = wp.float64(v)
+        e = int(problem.first + lane())
+        while e < problem.last:
+            v = data.v[e]
+            data.velocity[problem.layout.dof_newton[e]] = wp.float64(v)
             speed += wp.abs(v)
             e += lane_count()
-        return block_sum(vec3(speed, scalar(0.0), scalar(0.0)), s.scratch, p.world)
+        return block_sum(vec3(speed, scalar(0.0), scalar(0.0)), data.scratch, problem.world)
 
     @wp.func
-    def store_outcome(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]):
-        speed = write_velocity(p, s)[0]
+    def store_outcome(problem: wp.ref[Problem], data: wp.ref[Data], r: wp.ref[Outcome]):
+        speed = write_velocity(problem, data)[0]
         if not (speed <= scalar(wp.static(LARGEST_SPEED))) and r.status < FREE_MOTION_FAILED:
             r.status = DIVERGED
         if speed > scalar(wp.static(STILL)) and r.status < FREE_MOTION_FAILED:
-            if has_excess_energy(p, s) and r.status == 0:
+            if has_excess_energy(problem, data) and r.status == 0:
                 r.status = UNSTABLE
         elif lane() == 0:
-            p.motion.watched[p.world] = 0
+            problem.motion.energy_watch[problem.world] = 0
         if lane() == 0:
-            s.status[p.world] = r.status
-            s.iterations[p.world] = r.iterations
-            s.line_iterations[p.world] = r.trials
-            s.residual[p.world] = wp.float64(r.residual)
+            data.status[problem.world] = r.status
+            data.iterations[problem.world] = r.iterations
+            data.line_iterations[problem.world] = r.trials
+            data.residual[problem.world] = wp.float64(r.residual)
 
     return SimpleNamespace(Outcome=Outcome, store_outcome=store_outcome)

@@ -52,16 +52,18 @@ def make_choose_world(precisions: Precisions):
     scalar, window = precisions.types.scalar, make_window(Data, SCRATCH)
 
     @wp.func
-    def choose_world(p: wp.ref[Problem], s: wp.ref[Data], world: int, dt: wp.float64):
+    def choose_world(problem: wp.ref[Problem], data: wp.ref[Data], world: int, dt: wp.float64):
         """Point everything to one world."""
-        p.world = world
-        p.first = p.layout.world_dof[world]
-        p.last = p.layout.world_dof[world + 1]
-        p.row = world * p.contacts.capacity
-        p.row_end = p.row + p.contacts.count[world]
-        p.h = scalar(dt)
-        starts = world_starts(s.slot, p.layout.world_body[world], p.first, p.row, p.layout.world_hessian[world])
-        window(s, starts)
+        problem.world = world
+        problem.first = problem.layout.world_dof[world]
+        problem.last = problem.layout.world_dof[world + 1]
+        problem.row = world * problem.contacts.capacity
+        problem.row_end = problem.row + problem.contacts.count[world]
+        problem.h = scalar(dt)
+        starts = world_starts(
+            data.slot, problem.layout.world_body[world], problem.first, problem.row, problem.layout.world_hessian[world]
+        )
+        window(data, starts)
 
     return choose_world
 
@@ -75,33 +77,35 @@ def make_free_world(precisions: Precisions) -> SimpleNamespace:
     multiply, find_v_star = make_multiply(dynamics, types), make_find_v_star(precisions)
 
     @wp.func
-    def keep_velocity(p: wp.ref[Problem], s: wp.ref[Data]):
+    def keep_velocity(problem: wp.ref[Problem], data: wp.ref[Data]):
         """What free motion cannot make sense of keeps its state."""
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = scalar(p.motion.v0[e])
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.v[e] = scalar(problem.motion.v0[e])
             e += lane_count()
         barrier()
 
     @wp.func
-    def move_freely(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+    def move_freely(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
         """v* is the answer of a world without any term; returns its status."""
         status = int(0)
-        keep_velocity(p, s)
-        multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
-        if p.motion.solved == 0:
-            if find_v_star(p, s) < energy(0.0):
+        keep_velocity(problem, data)
+        multiply(
+            problem.motion.A, problem.layout.rows, problem.first, problem.last - problem.first, data.v, data.A_v_star
+        )
+        if problem.motion.solved == 0:
+            if find_v_star(problem, data) < energy(0.0):
                 status = FREE_MOTION_FAILED
-        e = int(p.first + lane())
-        while e < p.last:
-            s.A_v_star[e] = s.A_v_star[e] + scalar(p.motion.impulse[e])
-            s.p[e] = scalar(0.0)
-            v = scalar(p.motion.v0[e])
-            if p.motion.solved != 0:
-                v = scalar(p.motion.v_star[e])
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.A_v_star[e] = data.A_v_star[e] + scalar(problem.motion.impulse[e])
+            data.momentum[e] = scalar(0.0)
+            v = scalar(problem.motion.v0[e])
+            if problem.motion.solved != 0:
+                v = scalar(problem.motion.v_star[e])
             elif status == 0:
-                v = scalar(p.motion.v0[e] + wp.float64(s.direction[e]))
-            s.v[e] = v
+                v = scalar(problem.motion.v0[e] + wp.float64(data.direction[e]))
+            data.v[e] = v
             e += lane_count()
         barrier()
         return status

@@ -47,30 +47,32 @@ def make_stability(precisions: Precisions) -> Any:
     F = wp.float64
 
     @wp.func
-    def has_excess_energy(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+    def has_excess_energy(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
         energy = scalar(0.0)
         work = scalar(0.0)
-        e = int(p.first + lane())
-        while e < p.last:
-            v0 = scalar(p.motion.v0[e])
-            energy += v0 * (s.A_v_star[e] - scalar(p.motion.impulse[e]))
-            work += (v0 + s.v[e]) * (s.p[e] + p.h * scalar(p.motion.applied[p.layout.dof_newton[e]]))
+        e = int(problem.first + lane())
+        while e < problem.last:
+            v0 = scalar(problem.motion.v0[e])
+            energy += v0 * (data.A_v_star[e] - scalar(problem.motion.impulse[e]))
+            work += (v0 + data.v[e]) * (
+                data.momentum[e] + problem.h * scalar(problem.motion.applied[problem.layout.dof_newton[e]])
+            )
             e += lane_count()
-        sums = block_sum(vec3(energy, work, scalar(0.0)), s.scratch, p.world)
+        sums = block_sum(vec3(energy, work, scalar(0.0)), data.scratch, problem.world)
         kinetic = F(0.5) * F(sums[0])
-        last = s.energy[p.world]
-        seen = p.motion.watched[p.world]
+        last = data.energy[problem.world]
+        seen = problem.motion.energy_watch[problem.world]
         excess = F(0.0)
         if seen == 2 and last[0] > F(0.0):
-            gain = kinetic - last[0] - last[1] - p.motion.fall[p.world]
+            gain = kinetic - last[0] - last[1] - problem.motion.energy_fall[problem.world]
             excess = wp.clamp(last[2] * wp.min(F(1.0), kinetic / last[0]) + gain, -kinetic, kinetic)
         barrier()
         if lane() == 0:
-            s.energy[p.world] = wp.vec3d(kinetic, F(0.5) * F(sums[1]), excess)
-            is_pushed = (p.motion.mark[p.world] & FORCED) != 0
-            is_led = p.layout.world_prescribed[p.world] < p.layout.world_prescribed[p.world + 1]
-            p.motion.watched[p.world] = wp.where(is_pushed or is_led, 0, wp.min(seen + 1, 2))
-        slow = F(wp.static(0.5 * SLOW * SLOW)) * p.motion.moment[p.world][3]
+            data.energy[problem.world] = wp.vec3d(kinetic, F(0.5) * F(sums[1]), excess)
+            is_pushed = (problem.motion.mark[problem.world] & FORCED) != 0
+            is_led = problem.layout.world_prescribed[problem.world] < problem.layout.world_prescribed[problem.world + 1]
+            problem.motion.energy_watch[problem.world] = wp.where(is_pushed or is_led, 0, wp.min(seen + 1, 2))
+        slow = F(wp.static(0.5 * SLOW * SLOW)) * problem.motion.energy_moment[problem.world][3]
         return excess > F(wp.static(MOST)) * kinetic and kinetic > slow
 
     return has_excess_energy

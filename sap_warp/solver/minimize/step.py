@@ -36,64 +36,66 @@ def make_start_at_v0(precisions: Precisions, by_value: bool):
     project_row, start_sliding = make_row_projections(precisions).project_row, make_start_sliding(precisions)
 
     @wp.func
-    def start_rows_at(p: wp.ref[Problem], s: wp.ref[Data], is_known: bool):
+    def start_rows_at(problem: wp.ref[Problem], data: wp.ref[Data], is_known: bool):
         """Where native code starts the rows, from the velocities of the bodies."""
 
     @wp.func
-    def is_known(p: wp.ref[Problem]) -> bool:
+    def is_known(problem: wp.ref[Problem]) -> bool:
         """Whether kinematics has found the velocities of bodies at v0: nothing but dofs of the solve moves them."""
         if not is_native() or wp.static(dynamics is not types):
             return False
-        return p.layout.world_prescribed[p.world] == p.layout.world_prescribed[p.world + 1]
+        return problem.layout.world_prescribed[problem.world] == problem.layout.world_prescribed[problem.world + 1]
 
     @called_twice
-    def start_at_v0(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+    def start_at_v0(problem: wp.ref[Problem], data: wp.ref[Data], hold: bool) -> bool:
         """Start from the incoming velocity, where A (v - v*) is minus free motion's impulse.
 
         With ``hold``, contacts that seem to slide begin as they were a step ago; returns whether there are any.
         """
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = scalar(p.motion.v0[e])
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.v[e] = scalar(problem.motion.v0[e])
             e += lane_count()
         barrier()
-        multiply(p.motion.A, p.layout.rows, p.first, p.last - p.first, s.v, s.A_v_star)
-        e = int(p.first + lane())
-        while e < p.last:
-            Av = -scalar(p.motion.impulse[e])
-            s.p[e] = Av
-            s.A_v_star[e] = s.A_v_star[e] - Av
+        multiply(
+            problem.motion.A, problem.layout.rows, problem.first, problem.last - problem.first, data.v, data.A_v_star
+        )
+        e = int(problem.first + lane())
+        while e < problem.last:
+            Av = -scalar(problem.motion.impulse[e])
+            data.momentum[e] = Av
+            data.A_v_star[e] = data.A_v_star[e] - Av
             e += lane_count()
-        is_small = fits_a_warp(p.last - p.first)
+        is_small = fits_a_warp(problem.last - problem.first)
         if is_small:
-            row_velocities(p, s.v, s.vc)
-        elif not is_known(p):
-            body_velocities(p, s, s.v)
+            row_velocities(problem, data.v, data.vc)
+        elif not is_known(problem):
+            body_velocities(problem, data, data.v)
         kept = vec3()
-        row = int(p.row + lane())
+        row = int(problem.row + lane())
         if wp.static(not by_value):
             if is_native():
-                start_native(p, s, is_known(p))
-                row = p.row_end
-        while row < p.row_end:
-            vc = p.contacts.drift[row]
+                start_native(problem, data, is_known(problem))
+                row = problem.row_end
+        while row < problem.row_end:
+            vc = problem.contacts.drift[row]
             if is_small:
-                vc += s.vc[row]
+                vc += data.vc[row]
             else:
-                vc += relative_velocity(p, s, row)
-            s.vc[row] = vc
-            s.projection[row] = project_row(p, row, vc)
+                vc += relative_velocity(problem, data, row)
+            data.vc[row] = vc
+            data.projection[row] = project_row(problem, row, vc)
             row += lane_count()
         if hold:
-            kept[0] = start_sliding(p, s)
-        start_rows(p, s)
+            kept[0] = start_sliding(problem, data)
+        start_rows(problem, data)
         barrier()
-        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
+        return block_sum(kept, data.scratch, problem.world)[0] > scalar(0.0)
 
-    call = "auto rows = sap::contact_rows(p.contacts, s);\n"
+    call = "auto rows = sap::contact_rows(problem.contacts, data);\n"
     if dynamics is types:
-        call += "if (is_known) { rows.Vw = p.motion.Vw.data; rows.Vv = p.motion.Vv.data; }\n"
-    call += f"sap::start_contacts(rows, p.row, p.row_end, {NATIVE_LAW});"
+        call += "if (is_known) { rows.Vw = problem.motion.Vw.data; rows.Vv = problem.motion.Vv.data; }\n"
+    call += f"sap::start_contacts(rows, problem.row, problem.row_end, {NATIVE_LAW});"
     start_native = native_twin(start_rows_at, call)
     return start_at_v0
 
@@ -113,44 +115,44 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
     evaluate_parabola, piece = terms.evaluate_parabola, terms.piece
 
     @wp.func
-    def fold_terms(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
+    def fold_terms(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]):
         """Split the terms with bounds: those that one parabola describes as far as a search may go, and a list."""
         total = cost.vec3()
-        longest = scalar(p.options.longest)
-        s.turning_count = 0
-        i_end = p.first + s.bounded_count
-        i = int(p.first)
+        longest = scalar(problem.options.longest)
+        data.nonquadratic_count = 0
+        i_end = problem.first + data.bounded_count
+        i = int(problem.first)
         while i < i_end:
-            e = s.bounded[i]
-            kind = s.kind[e]
-            v = s.v[e]
-            de = s.dv[e]
-            if piece(p.terms, kind, e, v) == piece(p.terms, kind, e, v + longest * de):
-                value = s.term[e]
+            e = data.bounded[i]
+            kind = data.active_terms[e]
+            v = data.v[e]
+            de = data.dv[e]
+            if piece(problem.terms, kind, e, v) == piece(problem.terms, kind, e, v + longest * de):
+                value = data.term[e]
                 if (kind & PARABOLA) != 0:
-                    value -= evaluate_parabola(p.terms, e, v, p.h)
+                    value -= evaluate_parabola(problem.terms, e, v, problem.h)
                 total += to_cost(vec3(value[0], value[1] * de, value[2] * de * de))
             else:
-                s.turning[p.first + s.turning_count] = e
-                s.turning_count += 1
+                data.nonquadratic[problem.first + data.nonquadratic_count] = e
+                data.nonquadratic_count += 1
             i += 1
         line.b0 = total[0]
         line.b1 = total[1]
         line.b2 = total[2]
 
     @wp.func
-    def aim(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]):
+    def aim(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]):
         """What the line search needs to know of the direction s.dv."""
-        aim_contacts(p, s)
-        slopes = to_cost(aim_rows(p, s))
-        e = int(p.first + lane())
-        while e < p.last:
-            de = s.dv[e]
-            share = vec3(s.p[e], s.A_dv[e], s.gradient[e]) * de
+        aim_contacts(problem, data)
+        slopes = to_cost(aim_rows(problem, data))
+        e = int(problem.first + lane())
+        while e < problem.last:
+            de = data.dv[e]
+            share = vec3(data.momentum[e], data.A_dv[e], data.gradient[e]) * de
             if wp.static(cost is types):
                 slopes += to_cost(share)
-            if (s.kind[e] & PARABOLA) != 0:
-                value = evaluate_parabola(p.terms, e, s.v[e], p.h)
+            if (data.active_terms[e] & PARABOLA) != 0:
+                value = evaluate_parabola(problem.terms, e, data.v[e], problem.h)
                 more = vec3(value[1], value[2] * de, scalar(0.0)) * de
                 if wp.static(cost is types):
                     slopes += to_cost(more)
@@ -159,25 +161,25 @@ def make_step(precisions: Precisions) -> SimpleNamespace:
             if wp.static(cost is not types):  # one conversion for both
                 slopes += to_cost(share)
             e += lane_count()
-        if folds(p):
-            fold_terms(p, s, line)
-        slopes = sum_costs(slopes, scratch(s), p.world)
+        if folds(problem):
+            fold_terms(problem, data, line)
+        slopes = sum_costs(slopes, scratch(data), problem.world)
         line.m1 = slopes[0]
         line.m2 = slopes[1]
         line.slope = slopes[2]
 
     @wp.func
-    def advance(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], step: energy, goes_on: bool):
+    def advance(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line], step: energy, goes_on: bool):
         """V <- v + alpha d and all that follows; contact impulses only if the iteration goes on."""
         alpha = scalar(step)
         barrier()  # trial steps read v of others
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = s.v[e] + alpha * s.dv[e]
-            s.p[e] = s.p[e] + alpha * s.A_dv[e]
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.v[e] = data.v[e] + alpha * data.dv[e]
+            data.momentum[e] = data.momentum[e] + alpha * data.A_dv[e]
             e += lane_count()
-        advance_contacts(p, s, alpha, goes_on)
-        advance_rows(p, s, alpha)
+        advance_contacts(problem, data, alpha, goes_on)
+        advance_rows(problem, data, alpha)
         barrier()
         line.m0 = line.m0 + step * (line.m1 + energy(0.5) * step * line.m2)
 
@@ -195,23 +197,23 @@ def make_free_step(precisions: Precisions) -> SimpleNamespace:
     any_overshoots, hold_contacts = held.any_overshoots, held.hold_contacts
 
     @wp.func
-    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line]) -> bool:
+    def overshoots(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line]) -> bool:
         """Whether the whole of s.dv turns the slip of contacts round, and ends steeper than it began."""
-        if any_overshoots(p, s):
-            return line_value(p, s, line, energy(1.0))[1] > -line.slope
+        if any_overshoots(problem, data):
+            return line_value(problem, data, line, energy(1.0))[1] > -line.slope
         return False
 
     @wp.func
-    def advance_freely(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+    def advance_freely(problem: wp.ref[Problem], data: wp.ref[Data], hold: bool) -> bool:
         """V <- v + d; returns whether contacts are held there because they overshot, see `warm_start`."""
         barrier()
-        e = int(p.first + lane())
-        while e < p.last:
-            s.v[e] = s.v[e] + s.dv[e]
-            s.p[e] = s.p[e] + s.A_dv[e]
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.v[e] = data.v[e] + data.dv[e]
+            data.momentum[e] = data.momentum[e] + data.A_dv[e]
             e += lane_count()
-        holds = hold_contacts(p, s, hold)
-        advance_rows(p, s, scalar(1.0))
+        holds = hold_contacts(problem, data, hold)
+        advance_rows(problem, data, scalar(1.0))
         barrier()
         return holds
 

@@ -28,15 +28,15 @@ def make_is_optimal(precisions: Precisions):
     scalar, gradient, Outcome = precisions.types.scalar, make_gradient(precisions), make_outcome(precisions).Outcome
 
     @wp.func
-    def is_optimal(p: wp.ref[Problem], s: wp.ref[Data], r: wp.ref[Outcome]) -> bool:
+    def is_optimal(problem: wp.ref[Problem], data: wp.ref[Data], r: wp.ref[Outcome]) -> bool:
         """The optimality criterion at s.v; DIVERGED if the gradient is not finite."""
-        norms = gradient(p, s)
+        norms = gradient(problem, data)
         size = wp.sqrt(norms[0])
         scale = wp.sqrt(wp.max(norms[1], norms[2]))
         r.residual = size / wp.max(scale, scalar(1e-30))
         if not wp.isfinite(size):  # whatever is not finite of the state or of a force gets here by the impulse
             r.status = DIVERGED
-        return size <= scalar(p.options.abs_tol) + scalar(p.options.rel_tol) * scale
+        return size <= scalar(problem.options.abs_tol) + scalar(problem.options.rel_tol) * scale
 
     return is_optimal
 
@@ -49,20 +49,25 @@ def make_is_settled(precisions: Precisions):
     Cost, know_cost = momentum.Cost, momentum.know_cost
 
     @wp.func
-    def is_enough(p: wp.ref[Problem], gain: energy, cost: energy) -> bool:
+    def is_enough(problem: wp.ref[Problem], gain: energy, cost: energy) -> bool:
         """The cost criterion, after a step that lowered the cost by ``gain`` to ``cost``."""
         mean = energy(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
-        return wp.abs(gain) < energy(p.options.cost_abs_tol) + energy(p.options.cost_rel_tol) * mean
+        return wp.abs(gain) < energy(problem.options.cost_abs_tol) + energy(problem.options.cost_rel_tol) * mean
 
     @wp.func
     def is_settled(
-        p: wp.ref[Problem], s: wp.ref[Data], line: wp.ref[Line], known: wp.ref[Cost], alpha: energy, gain: energy
+        problem: wp.ref[Problem],
+        data: wp.ref[Data],
+        line: wp.ref[Line],
+        known: wp.ref[Cost],
+        alpha: energy,
+        gain: energy,
     ) -> bool:
         """Whether a step that lowered the cost by ``gain`` to line.cost is the last one."""
         if alpha <= energy(wp.static(LONG_STEP)):
             return False
-        if not is_enough(p, gain, line.cost) and p.options.cost_rel_tol > wp.float64(0.0):
-            know_cost(p, s, line, known)
-        return is_enough(p, gain, line.cost)
+        if not is_enough(problem, gain, line.cost) and problem.options.cost_rel_tol > wp.float64(0.0):
+            know_cost(problem, data, line, known)
+        return is_enough(problem, gain, line.cost)
 
     return is_settled

@@ -51,45 +51,45 @@ def make_start_sliding(precisions: Precisions):
     project_row, hold_row = rows.project_row, rows.hold_row
 
     @wp.func
-    def is_held(p: wp.ref[Problem], s: wp.ref[Data], row: int, slip: vec3, u: vec3, mode: int) -> bool:
+    def is_held(problem: wp.ref[Problem], data: wp.ref[Data], row: int, slip: vec3, u: vec3, mode: int) -> bool:
         """Whether a row with this slip velocity, which was u, is held; ``mode`` is the one at u."""
-        if mode == STICTION and p.options.is_tight != 0:
+        if mode == STICTION and problem.options.is_tight != 0:
             return True
-        reach = scalar(wp.static(HELD)) * p.contacts.weight[row]
-        if p.options.is_predicted != 0:
-            reach = scalar(wp.static(HELD_ELSE_PREDICTED)) * p.contacts.Rt[row]
-        reach *= p.contacts.mu[row] * wp.dot(p.contacts.normal[row], s.projection[row].gamma)
+        reach = scalar(wp.static(HELD)) * problem.contacts.weight[row]
+        if problem.options.is_predicted != 0:
+            reach = scalar(wp.static(HELD_ELSE_PREDICTED)) * problem.contacts.Rt[row]
+        reach *= problem.contacts.mu[row] * wp.dot(problem.contacts.normal[row], data.projection[row].gamma)
         share = scalar(wp.static(EXPLAINED * EXPLAINED))
         return wp.dot(u, u) < wp.min(reach * reach, share * wp.dot(slip, slip))
 
     @wp.func
-    def start_as_before(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> scalar:
+    def start_as_before(problem: wp.ref[Problem], data: wp.ref[Data], row: int) -> scalar:
         """Returns 1 if the row does not follow its law now, else 0."""
-        n = p.contacts.normal[row]
-        a = point_acceleration(p.motion, p.contacts.body_b[row], p.contacts.r_b[row])
-        a -= point_acceleration(p.motion, p.contacts.body_a[row], p.contacts.r_a[row])
-        turned = (a - n * wp.dot(n, a)) * p.h
-        vc = s.vc[row]
+        n = problem.contacts.normal[row]
+        a = point_acceleration(problem.motion, problem.contacts.body_b[row], problem.contacts.r_b[row])
+        a -= point_acceleration(problem.motion, problem.contacts.body_a[row], problem.contacts.r_a[row])
+        turned = (a - n * wp.dot(n, a)) * problem.h
+        vc = data.vc[row]
         slip = vc - n * wp.dot(n, vc)
-        before = project_row(p, row, vc - turned)
-        if is_held(p, s, row, slip, slip - turned, before.mode):
-            before = hold_row(p, row, vc)
-        elif before.mode == SLIDING and p.options.is_predicted != 0:
+        before = project_row(problem, row, vc - turned)
+        if is_held(problem, data, row, slip, slip - turned, before.mode):
+            before = hold_row(problem, row, vc)
+        elif before.mode == SLIDING and problem.options.is_predicted != 0:
             along = wp.dot(before.t, turned)
             before.gamma -= (turned - before.t * along) * before.across
-            before.gamma -= before.s * (before.along_s * p.contacts.mu[row] * along)
+            before.gamma -= before.s * (before.along_s * problem.contacts.mu[row] * along)
         else:
             return scalar(0.0)
-        s.projection[row] = before
+        data.projection[row] = before
         return scalar(1.0)
 
     @wp.func
-    def start_sliding(p: wp.ref[Problem], s: wp.ref[Data]) -> scalar:
+    def start_sliding(problem: wp.ref[Problem], data: wp.ref[Data]) -> scalar:
         started = scalar(0.0)
-        row = int(p.row + lane())
-        while row < p.row_end:
-            if s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0):
-                started += start_as_before(p, s, row)
+        row = int(problem.row + lane())
+        while row < problem.row_end:
+            if data.projection[row].mode == SLIDING and problem.contacts.mu[row] > scalar(0.0):
+                started += start_as_before(problem, data, row)
             row += lane_count()
         return started
 
@@ -106,36 +106,36 @@ def make_hold_contacts(precisions: Precisions) -> SimpleNamespace:
     project_row, hold_row = rows.project_row, rows.hold_row
 
     @wp.func
-    def overshoots(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> bool:
+    def overshoots(problem: wp.ref[Problem], data: wp.ref[Data], row: int) -> bool:
         """Whether the whole step along s.dv turns the slip of a sliding contact round."""
-        slides = s.projection[row].mode == SLIDING and p.contacts.mu[row] > scalar(0.0)
-        return slides and wp.dot(s.projection[row].t, s.vc[row] + s.dvc[row]) > scalar(0.0)
+        slides = data.projection[row].mode == SLIDING and problem.contacts.mu[row] > scalar(0.0)
+        return slides and wp.dot(data.projection[row].t, data.vc[row] + data.dvc[row]) > scalar(0.0)
 
     @wp.func
-    def any_overshoots(p: wp.ref[Problem], s: wp.ref[Data]) -> bool:
+    def any_overshoots(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
         count = vec3()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            if overshoots(p, s, row):
+        row = int(problem.row + lane())
+        while row < problem.row_end:
+            if overshoots(problem, data, row):
                 count[0] += scalar(1.0)
             row += lane_count()
-        return block_sum(count, s.scratch, p.world)[0] > scalar(0.0)
+        return block_sum(count, data.scratch, problem.world)[0] > scalar(0.0)
 
     @wp.func
-    def hold_contacts(p: wp.ref[Problem], s: wp.ref[Data], hold: bool) -> bool:
+    def hold_contacts(problem: wp.ref[Problem], data: wp.ref[Data], hold: bool) -> bool:
         """Move the rows the whole way; with ``hold``, contacts that overshoot stick. Returns whether there are any."""
         kept = vec3()
-        row = int(p.row + lane())
-        while row < p.row_end:
-            vc = s.vc[row] + s.dvc[row]
-            at = project_row(p, row, vc)
+        row = int(problem.row + lane())
+        while row < problem.row_end:
+            vc = data.vc[row] + data.dvc[row]
+            at = project_row(problem, row, vc)
             if hold and at.mode == SLIDING:
-                if overshoots(p, s, row):
-                    at = hold_row(p, row, vc)
+                if overshoots(problem, data, row):
+                    at = hold_row(problem, row, vc)
                     kept[0] += scalar(1.0)
-            s.vc[row] = vc
-            s.projection[row] = at
+            data.vc[row] = vc
+            data.projection[row] = at
             row += lane_count()
-        return block_sum(kept, s.scratch, p.world)[0] > scalar(0.0)
+        return block_sum(kept, data.scratch, problem.world)[0] > scalar(0.0)
 
     return SimpleNamespace(any_overshoots=any_overshoots, hold_contacts=hold_contacts)

@@ -40,9 +40,9 @@ def make_motion_data(pose: Types, types: Types):
         inverse_diagonal: wp.array(dtype=scalar)  # 1/A_ee, by dof
         impulse: wp.array(dtype=scalar)  # A (v* - v0) [N s or N m s], by dof
         applied: wp.array(dtype=wp.float64)  # joint forces of the control [N or N m], sap order, Newton's dofs
-        watched: wp.array(dtype=wp.int32)  # steps, up to 2, that `stability` has seen of a world that moves
-        moment: wp.array(dtype=wp.vec4d)  # first moment of mass [kg m, world] and mass [kg], by world
-        fall: wp.array(dtype=wp.float64)  # work of gravity since the last step [J], by world
+        energy_watch: wp.array(dtype=wp.int32)  # steps, up to 2, that `stability` has seen of a world that moves
+        energy_moment: wp.array(dtype=wp.vec4d)  # first moment of mass [kg m, world] and mass [kg], by world
+        energy_fall: wp.array(dtype=wp.float64)  # work of gravity since the last step [J], by world
         solved: int  # whether all worlds have v_star and A_factor
         v_star: wp.array(dtype=scalar)  # unconstrained velocity, by dof
         A_factor: wp.array(dtype=scalar)
@@ -72,4 +72,4 @@ def entry_counts(sizes: LayoutSizes) -> dict[str, int]:
     """How many entries the arrays have that are not by body."""
     by_dof = ("Sw", "Sv", "v0", "v_star", "impulse", "inverse_diagonal")
     counts = dict.fromkeys(by_dof, sizes.dof_count) | dict.fromkeys(("A", "A_factor"), sizes.entry_count)
-    return counts | dict.fromkeys(("mark", "status", "watched", "moment", "fall"), sizes.world_count)
+    return counts | dict.fromkeys(("mark", "status", "energy_watch", "energy_moment", "energy_fall"), sizes.world_count)

@@ -18,7 +18,7 @@ from ..terms.contact import EPSILON, SLIDING, STICTION, make_projection, make_tr
 from .problem import Precisions, make_problem
 from .small_worlds import make_row_velocities
 
-NATIVE_ROWS = "sap::contact_rows(p.contacts, s), p.row, p.row_end"
+NATIVE_ROWS = "sap::contact_rows(problem.contacts, data), problem.row, problem.row_end"
 """Arguments of functions in `contact8.h`: the rows of a world."""
 
 
@@ -34,16 +34,27 @@ def make_row_projections(precisions: Precisions) -> SimpleNamespace:
     Projection, project, held = term.Projection, term.project, term.held
 
     @wp.func
-    def project_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+    def project_row(problem: wp.ref[Problem], row: int, vc: vec3) -> Projection:
         """Impulse, cost and curvature of a contact row at relative velocity vc."""
         return project(
-            vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.mu[row], p.contacts.Rt[row], p.contacts.Rn[row]
+            vc,
+            problem.contacts.normal[row],
+            problem.contacts.vhat[row],
+            problem.contacts.mu[row],
+            problem.contacts.Rt[row],
+            problem.contacts.Rn[row],
         )
 
     @wp.func
-    def hold_row(p: wp.ref[Problem], row: int, vc: vec3) -> Projection:
+    def hold_row(problem: wp.ref[Problem], row: int, vc: vec3) -> Projection:
         """The same of a row that has to stick."""
-        return held(vc, p.contacts.normal[row], p.contacts.vhat[row], p.contacts.Rt[row], p.contacts.Rn[row])
+        return held(
+            vc,
+            problem.contacts.normal[row],
+            problem.contacts.vhat[row],
+            problem.contacts.Rt[row],
+            problem.contacts.Rn[row],
+        )
 
     return SimpleNamespace(project_row=project_row, hold_row=hold_row)
 
@@ -54,12 +65,12 @@ def make_motion_columns(precisions: Precisions) -> SimpleNamespace:
     Problem, vec3, to_vec3 = make_problem(precisions)[0], precisions.types.vec3, make_spatial(precisions.types).to_vec3
 
     @wp.func
-    def column_w(p: wp.ref[Problem], e: int) -> vec3:
-        return to_vec3(p.motion.Sw[e])
+    def column_w(problem: wp.ref[Problem], e: int) -> vec3:
+        return to_vec3(problem.motion.Sw[e])
 
     @wp.func
-    def column_v(p: wp.ref[Problem], e: int) -> vec3:
-        return to_vec3(p.motion.Sv[e])
+    def column_v(problem: wp.ref[Problem], e: int) -> vec3:
+        return to_vec3(problem.motion.Sv[e])
 
     return SimpleNamespace(column_w=column_w, column_v=column_v)
 
@@ -72,44 +83,44 @@ def make_velocities(precisions: Precisions) -> SimpleNamespace:
     column_w, column_v = columns.column_w, columns.column_v
 
     @wp.func
-    def body_velocities(p: wp.ref[Problem], s: wp.ref[Data], v: wp.array(dtype=scalar)):
+    def body_velocities(problem: wp.ref[Problem], data: wp.ref[Data], v: wp.array(dtype=scalar)):
         """Spatial velocities at v of all bodies that rows ask for, from the root down."""
-        level_end = p.layout.world_level[p.world + 1]
-        level = int(p.layout.world_level[p.world])
+        level_end = problem.layout.world_level[problem.world + 1]
+        level = int(problem.layout.world_level[problem.world])
         while level < level_end:
-            i_end = p.layout.level_start[level + 1]
-            i = int(p.layout.level_start[level] + lane())
+            i_end = problem.layout.level_start[level + 1]
+            i = int(problem.layout.level_start[level] + lane())
             while i < i_end:
-                b = p.layout.level_body[i]
-                if p.contacts.body_active[b] != 0:
+                b = problem.layout.level_body[i]
+                if problem.contacts.body_active[b] != 0:
                     w = vec3()
                     u = vec3()
-                    parent = p.layout.body_parent[b]
+                    parent = problem.layout.body_parent[b]
                     if parent >= 0:
-                        w = s.Vw[parent]
-                        u = s.Vv[parent]
-                    e = p.layout.body_dof[b]
-                    e_end = e + p.layout.body_dof_count[b]
+                        w = data.Vw[parent]
+                        u = data.Vv[parent]
+                    e = problem.layout.body_dof[b]
+                    e_end = e + problem.layout.body_dof_count[b]
                     while e < e_end:
-                        w += column_w(p, e) * v[e]
-                        u += column_v(p, e) * v[e]
+                        w += column_w(problem, e) * v[e]
+                        u += column_v(problem, e) * v[e]
                         e += 1
-                    s.Vw[b] = w
-                    s.Vv[b] = u
+                    data.Vw[b] = w
+                    data.Vv[b] = u
                 i += lane_count()
             barrier()
             level += 1
 
     @wp.func
-    def relative_velocity(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> vec3:
+    def relative_velocity(problem: wp.ref[Problem], data: wp.ref[Data], row: int) -> vec3:
         """J v of one row, from the velocities of its bodies."""
         value = vec3()
-        b = p.contacts.body_b[row]
+        b = problem.contacts.body_b[row]
         if b >= 0:
-            value = s.Vv[b] + wp.cross(s.Vw[b], p.contacts.r_b[row])
-        a = p.contacts.body_a[row]
+            value = data.Vv[b] + wp.cross(data.Vw[b], problem.contacts.r_b[row])
+        a = problem.contacts.body_a[row]
         if a >= 0:
-            value -= s.Vv[a] + wp.cross(s.Vw[a], p.contacts.r_a[row])
+            value -= data.Vv[a] + wp.cross(data.Vw[a], problem.contacts.r_a[row])
         return value
 
     return SimpleNamespace(body_velocities=body_velocities, relative_velocity=relative_velocity)
@@ -128,45 +139,45 @@ def make_contact_terms(precisions: Precisions) -> SimpleNamespace:
     )
 
     @wp.func
-    def aim_contacts(p: wp.ref[Problem], s: wp.ref[Data]):
+    def aim_contacts(problem: wp.ref[Problem], data: wp.ref[Data]):
         """What the rows need to know of the direction s.dv."""
-        is_small = fits_a_warp(p.last - p.first)
+        is_small = fits_a_warp(problem.last - problem.first)
         if is_small:
-            row_velocities(p, s.dv, s.dvc)
+            row_velocities(problem, data.dv, data.dvc)
         else:
-            body_velocities(p, s, s.dv)
+            body_velocities(problem, data, data.dv)
         if is_native():
-            aim_native(p, s)
+            aim_native(problem, data)
             return
-        row = int(p.row + lane())
-        while row < p.row_end:
+        row = int(problem.row + lane())
+        while row < problem.row_end:
             if not is_small:
-                s.dvc[row] = relative_velocity(p, s, row)
-            dvc = s.dvc[row]
+                data.dvc[row] = relative_velocity(problem, data, row)
+            dvc = data.dvc[row]
             c = track(
-                s.vc[row],
+                data.vc[row],
                 dvc,
-                p.contacts.normal[row],
-                p.contacts.vhat[row],
-                p.contacts.mu[row],
-                p.contacts.Rt[row],
-                p.contacts.Rn[row],
+                problem.contacts.normal[row],
+                problem.contacts.vhat[row],
+                problem.contacts.mu[row],
+                problem.contacts.Rt[row],
+                problem.contacts.Rn[row],
             )
-            s.track[row] = c
+            data.line_contact[row] = c
             row += lane_count()
 
     @wp.func
-    def advance_contacts(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar, renew: bool):
+    def advance_contacts(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar, renew: bool):
         """Move the rows along their direction, and if asked to, see what they do there."""
         if is_native():
-            advance_native(p, s, alpha, renew)
+            advance_native(problem, data, alpha, renew)
             return
-        row = int(p.row + lane())
-        while row < p.row_end:
-            vc = s.vc[row] + s.dvc[row] * alpha
-            s.vc[row] = vc
+        row = int(problem.row + lane())
+        while row < problem.row_end:
+            vc = data.vc[row] + data.dvc[row] * alpha
+            data.vc[row] = vc
             if renew:
-                s.projection[row] = project_row(p, row, vc)
+                data.projection[row] = project_row(problem, row, vc)
             row += lane_count()
 
     aim_native = native_twin(aim_contacts, f"sap::aim_contacts({NATIVE_ROWS});")

@@ -24,8 +24,8 @@ def make_row_terms(precisions: Precisions) -> SimpleNamespace:
     bounded, scalar, vec3 = make_bounded_term(types), types.scalar, types.vec3
 
     @wp.func
-    def row_count(p: wp.ref[Problem]) -> int:
-        return p.bilateral.world_row[p.world + 1] - p.bilateral.world_row[p.world]
+    def row_count(problem: wp.ref[Problem]) -> int:
+        return problem.bilateral.world_row[problem.world + 1] - problem.bilateral.world_row[problem.world]
 
     @wp.func
     def rate(k: wp.ref[Rows], row: int, v: wp.array[scalar]) -> scalar:
@@ -62,92 +62,112 @@ def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
     row_count, rate, row_term, has_bounds = terms.row_count, terms.rate, terms.row_term, terms.has_bounds
 
     @wp.func
-    def start_rows(p: wp.ref[Problem], s: wp.ref[Data]):
+    def start_rows(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Slack of all rows at s.v."""
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
-            s.slack[row] = p.bilateral.vhat[row] - rate(p.bilateral, row, s.v)
+        for row in range(
+            problem.bilateral.world_row[problem.world] + lane(),
+            problem.bilateral.world_row[problem.world + 1],
+            lane_count(),
+        ):
+            data.slack[row] = problem.bilateral.vhat[row] - rate(problem.bilateral, row, data.v)
 
     @wp.func
-    def rows_cost(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
+    def rows_cost(problem: wp.ref[Problem], data: wp.ref[Data]) -> vec3:
         """A lane's share of the cost of the rows without bounds, and of those with bounds."""
         cost = vec3()
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
-            if p.bilateral.R[row] > scalar(0.0):
-                value = row_term(p.bilateral, row, s.slack[row])[0]
-                if has_bounds(p.bilateral, row):
+        for row in range(
+            problem.bilateral.world_row[problem.world] + lane(),
+            problem.bilateral.world_row[problem.world + 1],
+            lane_count(),
+        ):
+            if problem.bilateral.R[row] > scalar(0.0):
+                value = row_term(problem.bilateral, row, data.slack[row])[0]
+                if has_bounds(problem.bilateral, row):
                     cost[1] += value
                 else:
                     cost[0] += value
         return cost
 
     @wp.func
-    def aim_rows(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
+    def aim_rows(problem: wp.ref[Problem], data: wp.ref[Data]) -> vec3:
         """Change of the slack along s.dv; returns a lane's share of slope and curvature of rows without bounds."""
         total = vec3()
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
-            change = -rate(p.bilateral, row, s.dv)
-            s.dslack[row] = change
-            if p.bilateral.R[row] > scalar(0.0) and not has_bounds(p.bilateral, row):
-                term = row_term(p.bilateral, row, s.slack[row])
+        for row in range(
+            problem.bilateral.world_row[problem.world] + lane(),
+            problem.bilateral.world_row[problem.world + 1],
+            lane_count(),
+        ):
+            change = -rate(problem.bilateral, row, data.dv)
+            data.dslack[row] = change
+            if problem.bilateral.R[row] > scalar(0.0) and not has_bounds(problem.bilateral, row):
+                term = row_term(problem.bilateral, row, data.slack[row])
                 total += vec3(term[1] * change, term[2] * change * change, scalar(0.0))
         return total
 
     @wp.func
-    def bounded_along(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar) -> vec3:
+    def bounded_along(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar) -> vec3:
         """A lane's share of cost, slope and curvature in alpha of the rows with bounds."""
         total = vec3()
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
-            if p.bilateral.R[row] > scalar(0.0) and has_bounds(p.bilateral, row):
-                change = s.dslack[row]
-                term = row_term(p.bilateral, row, s.slack[row] + alpha * change)
+        for row in range(
+            problem.bilateral.world_row[problem.world] + lane(),
+            problem.bilateral.world_row[problem.world + 1],
+            lane_count(),
+        ):
+            if problem.bilateral.R[row] > scalar(0.0) and has_bounds(problem.bilateral, row):
+                change = data.dslack[row]
+                term = row_term(problem.bilateral, row, data.slack[row] + alpha * change)
                 total += vec3(term[0], term[1] * change, term[2] * change * change)
         return total
 
     @wp.func
-    def advance_rows(p: wp.ref[Problem], s: wp.ref[Data], alpha: scalar):
-        for row in range(p.bilateral.world_row[p.world] + lane(), p.bilateral.world_row[p.world + 1], lane_count()):
-            s.slack[row] = s.slack[row] + alpha * s.dslack[row]
+    def advance_rows(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar):
+        for row in range(
+            problem.bilateral.world_row[problem.world] + lane(),
+            problem.bilateral.world_row[problem.world + 1],
+            lane_count(),
+        ):
+            data.slack[row] = data.slack[row] + alpha * data.dslack[row]
 
     @wp.func
-    def add_impulses(p: wp.ref[Problem], s: wp.ref[Data]):
+    def add_impulses(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Set s.impulse to J^T gamma of all rows."""
-        e = int(p.first + lane())
-        while e < p.last:
-            s.impulse[e] = scalar(0.0)
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.impulse[e] = scalar(0.0)
             e += lane_count()
         barrier()
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world])
+        row_end = problem.bilateral.world_row[problem.world + 1]
+        row = int(problem.bilateral.world_row[problem.world])
         while row < row_end:
-            if p.bilateral.R[row] > scalar(0.0):
-                gamma = row_term(p.bilateral, row, s.slack[row])[1]
-                i_end = p.bilateral.row_entry[row + 1]
-                i = int(p.bilateral.row_entry[row] + lane())
+            if problem.bilateral.R[row] > scalar(0.0):
+                gamma = row_term(problem.bilateral, row, data.slack[row])[1]
+                i_end = problem.bilateral.row_entry[row + 1]
+                i = int(problem.bilateral.row_entry[row] + lane())
                 while i < i_end:
-                    e = p.bilateral.entry_dof[i]
-                    s.impulse[e] = s.impulse[e] + p.bilateral.J[i] * gamma
+                    e = problem.bilateral.entry_dof[i]
+                    data.impulse[e] = data.impulse[e] + problem.bilateral.J[i] * gamma
                     i += lane_count()
             barrier()
             row += 1
 
     @wp.func
-    def add_stiffness(p: wp.ref[Problem], s: wp.ref[Data]):
+    def add_stiffness(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Add J^T J / R of all rows to s.H."""
-        row_end = p.bilateral.world_row[p.world + 1]
-        row = int(p.bilateral.world_row[p.world])
+        row_end = problem.bilateral.world_row[problem.world + 1]
+        row = int(problem.bilateral.world_row[problem.world])
         while row < row_end:
-            if p.bilateral.R[row] > scalar(0.0):
-                weight = row_term(p.bilateral, row, s.slack[row])[2]
-                start = p.bilateral.row_entry[row]
-                i_end = p.bilateral.row_entry[row + 1]
+            if problem.bilateral.R[row] > scalar(0.0):
+                weight = row_term(problem.bilateral, row, data.slack[row])[2]
+                start = problem.bilateral.row_entry[row]
+                i_end = problem.bilateral.row_entry[row + 1]
                 i = int(start + lane())
                 while i < i_end:
-                    e = p.bilateral.entry_dof[i]
-                    address = p.contacts.hessian.entry[e] - p.contacts.hessian.first[e]
+                    e = problem.bilateral.entry_dof[i]
+                    address = problem.contacts.hessian.entry[e] - problem.contacts.hessian.first[e]
                     j = int(start)
                     while j <= i:
-                        a = address + p.bilateral.entry_dof[j]
-                        s.H[a] = s.H[a] + lscalar(weight * p.bilateral.J[i] * p.bilateral.J[j])
+                        a = address + problem.bilateral.entry_dof[j]
+                        data.H[a] = data.H[a] + lscalar(weight * problem.bilateral.J[i] * problem.bilateral.J[j])
                         j += 1
                     i += lane_count()
             barrier()

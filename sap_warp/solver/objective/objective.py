@@ -43,61 +43,61 @@ def make_accumulate(precisions: Precisions):
     gather_stiffness, add_child = stiffness.gather, stiffness.add_child
 
     @wp.func
-    def gather_wrench(p: wp.ref[Problem], s: wp.ref[Data], b: int):
+    def gather_wrench(problem: wp.ref[Problem], data: wp.ref[Data], b: int):
         """Wrench that the rows of one body exert on it, about its tree's reference point."""
         fw = vec3()
         fv = vec3()
-        i = p.contacts.body_start[b]
-        i_end = i + p.contacts.body_count[b]
+        i = problem.contacts.body_start[b]
+        i_end = i + problem.contacts.body_count[b]
         while i < i_end:
-            side = p.contacts.body_row[i] & 1
-            row = p.contacts.body_row[i] >> 1
-            if s.projection[row].mode != 0:
-                gamma = s.projection[row].gamma * scalar(2 * side - 1)
-                fw += wp.cross(wp.where(side == 1, p.contacts.r_b[row], p.contacts.r_a[row]), gamma)
+            side = problem.contacts.body_row[i] & 1
+            row = problem.contacts.body_row[i] >> 1
+            if data.projection[row].mode != 0:
+                gamma = data.projection[row].gamma * scalar(2 * side - 1)
+                fw += wp.cross(wp.where(side == 1, problem.contacts.r_b[row], problem.contacts.r_a[row]), gamma)
                 fv += gamma
             i += 1
-        s.fw[b] = fw
-        s.fv[b] = fv
+        data.fw[b] = fw
+        data.fv[b] = fv
 
     @wp.func
-    def accumulate(p: wp.ref[Problem], s: wp.ref[Data], stiff: bool):
+    def accumulate(problem: wp.ref[Problem], data: wp.ref[Data], stiff: bool):
         """Wrenches, or stiffnesses, of all subtrees, leaves to root."""
-        first_level = p.layout.world_level[p.world]
-        last_level = p.layout.world_level[p.world + 1]
+        first_level = problem.layout.world_level[problem.world]
+        last_level = problem.layout.world_level[problem.world + 1]
         up_end = last_level - first_level
         up = int(0)
         while up < up_end:
             level = last_level - 1 - up
-            i_end = p.layout.level_start[level + 1]
-            i = int(p.layout.level_start[level] + lane())
+            i_end = problem.layout.level_start[level + 1]
+            i = int(problem.layout.level_start[level] + lane())
             while i < i_end:
-                b = p.layout.level_body[i]
-                if p.contacts.body_active[b] != 0:
-                    child = p.layout.body_child[b]
+                b = problem.layout.level_body[i]
+                if problem.contacts.body_active[b] != 0:
+                    child = problem.layout.body_child[b]
                     if stiff:
                         gather_stiffness(
-                            s.K,
+                            data.K,
                             b,
-                            p.contacts.body_row,
-                            p.contacts.body_start[b],
-                            p.contacts.body_count[b],
-                            s.projection,
-                            p.contacts.normal,
-                            p.contacts.r_a,
-                            p.contacts.r_b,
+                            problem.contacts.body_row,
+                            problem.contacts.body_start[b],
+                            problem.contacts.body_count[b],
+                            data.projection,
+                            problem.contacts.normal,
+                            problem.contacts.r_a,
+                            problem.contacts.r_b,
                         )
                         while child >= 0:
-                            if p.contacts.body_active[child] != 0:
-                                add_child(s.K, b, child)
-                            child = p.layout.body_sibling[child]
+                            if problem.contacts.body_active[child] != 0:
+                                add_child(data.K, b, child)
+                            child = problem.layout.body_sibling[child]
                     else:
-                        gather_wrench(p, s, b)
+                        gather_wrench(problem, data, b)
                         while child >= 0:
-                            if p.contacts.body_active[child] != 0:
-                                s.fw[b] = s.fw[b] + s.fw[child]
-                                s.fv[b] = s.fv[b] + s.fv[child]
-                            child = p.layout.body_sibling[child]
+                            if problem.contacts.body_active[child] != 0:
+                                data.fw[b] = data.fw[b] + data.fw[child]
+                                data.fv[b] = data.fv[b] + data.fv[child]
+                            child = problem.layout.body_sibling[child]
                 i += lane_count()
             barrier()
             up += 1
@@ -117,37 +117,37 @@ def make_gradient(precisions: Precisions):
     evaluate, block_sum = make_dof_terms(types).evaluate, make_block_sum(vec3)
 
     @wp.func
-    def gradient(p: wp.ref[Problem], s: wp.ref[Data]) -> vec3:
+    def gradient(problem: wp.ref[Problem], data: wp.ref[Data]) -> vec3:
         """Fill s.gradient; returns the squared norms |D g|^2, |D A v|^2, |D j|^2."""
-        is_small = fits_a_warp(p.last - p.first)
+        is_small = fits_a_warp(problem.last - problem.first)
         if not is_small:
-            accumulate(p, s, False)
-        constrained = row_count(p) > 0
+            accumulate(problem, data, False)
+        constrained = row_count(problem) > 0
         if constrained:
-            add_impulses(p, s)
+            add_impulses(problem, data)
         norms = vec3()
-        e = int(p.first + lane())
-        while e < p.last:
-            b = p.layout.dof_body[e]
+        e = int(problem.first + lane())
+        while e < problem.last:
+            b = problem.layout.dof_body[e]
             j = scalar(0.0)
             if constrained:
-                j = s.impulse[e]
+                j = data.impulse[e]
             if is_small:
-                j += contact_impulse(p, s, e)
-            elif p.contacts.body_active[b] != 0:
-                j += wp.dot(column_w(p, e), s.fw[b]) + wp.dot(column_v(p, e), s.fv[b])
-            if s.kind[e] != 0:
-                value = evaluate(p.terms, s.kind[e], e, s.v[e], p.h)
-                s.term[e] = value
+                j += contact_impulse(problem, data, e)
+            elif problem.contacts.body_active[b] != 0:
+                j += wp.dot(column_w(problem, e), data.fw[b]) + wp.dot(column_v(problem, e), data.fv[b])
+            if data.active_terms[e] != 0:
+                value = evaluate(problem.terms, data.active_terms[e], e, data.v[e], problem.h)
+                data.term[e] = value
                 j -= value[1]
-            g = s.p[e] - j
-            s.gradient[e] = g
-            s.direction[e] = lscalar(-g)  # right-hand side of the Newton step
-            s.impulse[e] = j
-            Av = s.p[e] + s.A_v_star[e]
-            norms += vec3(g * g, Av * Av, j * j) * scalar(p.motion.inverse_diagonal[e])
+            g = data.momentum[e] - j
+            data.gradient[e] = g
+            data.direction[e] = lscalar(-g)  # right-hand side of the Newton step
+            data.impulse[e] = j
+            Av = data.momentum[e] + data.A_v_star[e]
+            norms += vec3(g * g, Av * Av, j * j) * scalar(problem.motion.inverse_diagonal[e])
             e += lane_count()
-        return block_sum(norms, s.scratch, p.world)
+        return block_sum(norms, data.scratch, problem.world)
 
     return gradient
 
@@ -159,58 +159,60 @@ def make_couple_pairs(precisions: Precisions):
     Problem, Data = make_problem(precisions)
     to_linear, stiffness = make_spatial(linear).to_vec3, make_stiffness(dynamics, types, linear)
     Blocks, add_row = stiffness.Blocks, stiffness.add_row
-    pattern = "p.contacts.hessian.first.data, p.contacts.hessian.entry.data, p.contacts.place.data"
-    dofs = "p.layout.body_chain.data, p.layout.dof_parent.data, p.motion.Sw.data, p.motion.Sv.data"
-    rows = "p.row, p.row_end, p.contacts.body_a.data, p.contacts.body_b.data, s.projection.data, "
-    rows += "p.contacts.normal.data, p.contacts.r_a.data, p.contacts.r_b.data"
+    pattern = "problem.contacts.hessian.first.data, problem.contacts.hessian.entry.data, problem.contacts.place.data"
+    dofs = "problem.layout.body_chain.data, problem.layout.dof_parent.data, problem.motion.Sw.data, problem.motion.Sv.data"
+    rows = "problem.row, problem.row_end, problem.contacts.body_a.data, problem.contacts.body_b.data, data.projection.data, "
+    rows += "problem.contacts.normal.data, problem.contacts.r_a.data, problem.contacts.r_b.data"
 
     @wp.func
-    def couple_pairs(p: wp.ref[Problem], s: wp.ref[Data]):
+    def couple_pairs(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Subtract X_a^T G X_b between the chains of two touching moving bodies; rows of one pair are summed."""
         if is_native():
-            couple_native(p, s)
+            couple_native(problem, data)
             return
-        row = int(p.row)
-        while row < p.row_end:
-            a = p.contacts.body_a[row]
-            b = p.contacts.body_b[row]
+        row = int(problem.row)
+        while row < problem.row_end:
+            a = problem.contacts.body_a[row]
+            b = problem.contacts.body_b[row]
             if a >= 0 and b >= 0:
                 K = Blocks()
                 same = bool(True)
                 while same:
-                    if s.projection[row].mode != 0:
-                        n = p.contacts.normal[row]
-                        add_row(K, s.projection[row], n, p.contacts.r_a[row], p.contacts.r_b[row])
+                    if data.projection[row].mode != 0:
+                        n = problem.contacts.normal[row]
+                        add_row(K, data.projection[row], n, problem.contacts.r_a[row], problem.contacts.r_b[row])
                     row += 1
                     same = bool(False)
-                    if row < p.row_end:
-                        same = p.contacts.body_a[row] == a and p.contacts.body_b[row] == b
-                j = p.layout.body_chain[b]
+                    if row < problem.row_end:
+                        same = problem.contacts.body_a[row] == a and problem.contacts.body_b[row] == b
+                j = problem.layout.body_chain[b]
                 while j >= 0:
-                    Sw = to_linear(p.motion.Sw[j])
-                    Sv = to_linear(p.motion.Sv[j])
+                    Sw = to_linear(problem.motion.Sw[j])
+                    Sv = to_linear(problem.motion.Sv[j])
                     Fw = K.ww * Sw + K.wv * Sv
                     Fv = K.vw * Sw + K.vv * Sv
-                    i = p.layout.body_chain[a]
+                    i = problem.layout.body_chain[a]
                     turn = int(0)
                     while i >= 0:
                         if turn % lane_count() == lane():
-                            value = wp.dot(to_linear(p.motion.Sw[i]), Fw) + wp.dot(to_linear(p.motion.Sv[i]), Fv)
-                            apart = p.contacts.place[i] - p.contacts.place[j]
+                            value = wp.dot(to_linear(problem.motion.Sw[i]), Fw) + wp.dot(
+                                to_linear(problem.motion.Sv[i]), Fv
+                            )
+                            apart = problem.contacts.place[i] - problem.contacts.place[j]
                             if apart >= 0:
-                                k = p.contacts.hessian.entry[i] + i - p.contacts.hessian.first[i] - apart
-                                s.H[k] = s.H[k] - value
+                                k = problem.contacts.hessian.entry[i] + i - problem.contacts.hessian.first[i] - apart
+                                data.H[k] = data.H[k] - value
                             if apart <= 0:
-                                k = p.contacts.hessian.entry[j] + j - p.contacts.hessian.first[j] + apart
-                                s.H[k] = s.H[k] - value
+                                k = problem.contacts.hessian.entry[j] + j - problem.contacts.hessian.first[j] + apart
+                                data.H[k] = data.H[k] - value
                         turn += 1
-                        i = p.layout.dof_parent[i]
+                        i = problem.layout.dof_parent[i]
                     barrier()
-                    j = p.layout.dof_parent[j]
+                    j = problem.layout.dof_parent[j]
             else:
                 row += 1
 
-    call = f"sap::couple_pairs(s.H.data, {pattern}, {dofs}, {rows}, {int(SLIDING)});"
+    call = f"sap::couple_pairs(data.H.data, {pattern}, {dofs}, {rows}, {int(SLIDING)});"
     couple_native = native_twin(couple_pairs, call)
     return couple_pairs
 
@@ -222,8 +224,8 @@ def make_tree_rows(precisions: Precisions):
     shifted = make_shifted(precisions.linear)
 
     @wp.func
-    def tree_rows(p: wp.ref[Problem], s: wp.ref[Data]) -> wp.array(dtype=precisions.linear.scalar):
-        return shifted(s.H, p.layout.world_hessian[p.world] - p.layout.world_entry[p.world])
+    def tree_rows(problem: wp.ref[Problem], data: wp.ref[Data]) -> wp.array(dtype=precisions.linear.scalar):
+        return shifted(data.H, problem.layout.world_hessian[problem.world] - problem.layout.world_entry[problem.world])
 
     return tree_rows
 
@@ -235,12 +237,16 @@ def make_couples(precisions: Precisions):
     row_count = make_constraint_terms(precisions).row_count
 
     @wp.func
-    def couples(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
-        if row_count(p) > 0:
+    def couples(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
+        if row_count(problem) > 0:
             return 1
-        row = int(p.row)
-        while row < p.row_end:
-            if p.contacts.body_a[row] >= 0 and p.contacts.body_b[row] >= 0 and s.projection[row].mode != 0:
+        row = int(problem.row)
+        while row < problem.row_end:
+            if (
+                problem.contacts.body_a[row] >= 0
+                and problem.contacts.body_b[row] >= 0
+                and data.projection[row].mode != 0
+            ):
                 return 1
             row += 1
         return 0
@@ -260,39 +266,65 @@ def make_add_tree_rows(precisions: Precisions, by_value: bool):
     tree_rows = make_tree_rows(precisions)
 
     @wp.func
-    def add_tree_rows(p: wp.ref[Problem], s: wp.ref[Data]):
+    def add_tree_rows(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Set what A has of s.H, with the stiffness of subtrees."""
-        count = p.last - p.first
-        Sw = p.motion.Sw
-        Sv = p.motion.Sv
+        count = problem.last - problem.first
+        Sw = problem.motion.Sw
+        Sv = problem.motion.Sv
         if fits_a_warp(count):
-            F = column_force(p, s)
-            H_first = p.contacts.hessian.first
-            H_entry = p.contacts.hessian.entry
-            first = p.layout.rows.first
-            entry = p.layout.rows.entry
-            add_rows_in_warp(s.H, H_first, H_entry, p.motion.A, first, entry, p.first, count, Sw, Sv, F.w, F.u)
+            F = column_force(problem, data)
+            H_first = problem.contacts.hessian.first
+            H_entry = problem.contacts.hessian.entry
+            first = problem.layout.rows.first
+            entry = problem.layout.rows.entry
+            add_rows_in_warp(
+                data.H, H_first, H_entry, problem.motion.A, first, entry, problem.first, count, Sw, Sv, F.w, F.u
+            )
             return
-        accumulate(p, s, True)
-        e = int(p.first + lane())
-        while e < p.last:
-            b = p.layout.dof_body[e]
+        accumulate(problem, data, True)
+        e = int(problem.first + lane())
+        while e < problem.last:
+            b = problem.layout.dof_body[e]
             e_end = e + 1
             if is_native():  # all dofs of a body at once
-                e_end = p.layout.body_dof[b] + p.layout.body_dof_count[b]
-            if p.contacts.body_active[b] != 0:
-                multiply_columns(s.K, b, e, e_end, p.motion.Sw, p.motion.Sv, s.column_force, p.first, count)
+                e_end = problem.layout.body_dof[b] + problem.layout.body_dof_count[b]
+            if problem.contacts.body_active[b] != 0:
+                multiply_columns(
+                    data.K, b, e, e_end, problem.motion.Sw, problem.motion.Sv, data.column_force, problem.first, count
+                )
                 e = e_end - 1 + lane_count()
             else:
-                store_force(s.column_force, p.first, count, e, linear.vec3(), linear.vec3())
+                store_force(data.column_force, problem.first, count, e, linear.vec3(), linear.vec3())
                 e += lane_count()
         barrier()
         if wp.static(not by_value):  # else a second call, which NVRTC would not inline
-            if is_native() and s.widened[p.world] == 0:
-                H = tree_rows(p, s)
-                add_rows(H, p.layout.rows, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
+            if is_native() and data.widened[problem.world] == 0:
+                H = tree_rows(problem, data)
+                add_rows(
+                    H,
+                    problem.layout.rows,
+                    problem.motion.A,
+                    problem.layout.rows,
+                    problem.first,
+                    count,
+                    Sw,
+                    Sv,
+                    data.column_force,
+                    1,
+                )
                 return
-        add_rows(s.H, p.contacts.hessian, p.motion.A, p.layout.rows, p.first, count, Sw, Sv, s.column_force, 1)
+        add_rows(
+            data.H,
+            problem.contacts.hessian,
+            problem.motion.A,
+            problem.layout.rows,
+            problem.first,
+            count,
+            Sw,
+            Sv,
+            data.column_force,
+            1,
+        )
 
     return add_tree_rows
 
@@ -306,42 +338,42 @@ def make_hessian(precisions: Precisions, by_value: bool):
     tree_rows, couples = make_tree_rows(precisions), make_couples(precisions)
 
     @wp.func(inline=True)  # a call would need the structs in memory
-    def hessian(p: wp.ref[Problem], s: wp.ref[Data]):
+    def hessian(problem: wp.ref[Problem], data: wp.ref[Data]):
         """Fill s.H."""
-        coupled = p.contacts.coupled[p.world]
+        coupled = problem.contacts.coupled[problem.world]
         if wp.static(not by_value):
             if is_native():  # while pairs of moving bodies are only near each other, A's rows are enough
                 if coupled != 0:
-                    coupled = couples(p, s)
-                s.widened[p.world] = coupled
+                    coupled = couples(problem, data)
+                data.widened[problem.world] = coupled
         if coupled != 0:  # left of the subtree
-            e = int(p.first + lane())
-            while e < p.last:
-                i_end = p.layout.rows.first[e] - p.contacts.hessian.first[e]
+            e = int(problem.first + lane())
+            while e < problem.last:
+                i_end = problem.layout.rows.first[e] - problem.contacts.hessian.first[e]
                 i = int(0)
                 while i < i_end:
-                    s.H[p.contacts.hessian.entry[e] + i] = lscalar(0.0)
+                    data.H[problem.contacts.hessian.entry[e] + i] = lscalar(0.0)
                     i += 1
                 e += lane_count()
-        add_tree_rows(p, s)
-        e = int(p.first + lane())
+        add_tree_rows(problem, data)
+        e = int(problem.first + lane())
         if wp.static(not by_value):
             if is_native() and coupled == 0:
-                H = tree_rows(p, s)
-                while e < p.last:
-                    if s.kind[e] != 0:
-                        address = p.layout.rows.entry[e] + e - p.layout.rows.first[e]
-                        H[address] = H[address] + lscalar(s.term[e][2])
+                H = tree_rows(problem, data)
+                while e < problem.last:
+                    if data.active_terms[e] != 0:
+                        address = problem.layout.rows.entry[e] + e - problem.layout.rows.first[e]
+                        H[address] = H[address] + lscalar(data.term[e][2])
                     e += 1
-        while e < p.last:
-            if s.kind[e] != 0:
-                address = p.contacts.hessian.entry[e] + e - p.contacts.hessian.first[e]
-                s.H[address] = s.H[address] + lscalar(s.term[e][2])
+        while e < problem.last:
+            if data.active_terms[e] != 0:
+                address = problem.contacts.hessian.entry[e] + e - problem.contacts.hessian.first[e]
+                data.H[address] = data.H[address] + lscalar(data.term[e][2])
             e += lane_count()
         barrier()
         if coupled != 0:
-            couple_pairs(p, s)
-            add_stiffness(p, s)
+            couple_pairs(problem, data)
+            add_stiffness(problem, data)
 
     return hessian
 
@@ -355,45 +387,45 @@ def make_newton_direction(precisions: Precisions, by_value: bool):
     scalar, factor_and_solve, tree_rows = types.scalar, make_cholesky(linear), make_tree_rows(precisions)
 
     @wp.func
-    def solve_in_places(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+    def solve_in_places(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
         """Solve for s.direction, with the dofs in the order that keeps the rows short."""
         rows = RowPattern()
-        rows.first = p.contacts.placed_first
-        rows.entry = p.contacts.placed_entry
-        x = shifted(s.column_force, 5 * p.first)  # free by now
-        e = int(p.first + lane())
-        while e < p.last:
-            x[p.contacts.place[e]] = s.direction[e]
+        rows.first = problem.contacts.placed_first
+        rows.entry = problem.contacts.placed_entry
+        x = shifted(data.column_force, 5 * problem.first)  # free by now
+        e = int(problem.first + lane())
+        while e < problem.last:
+            x[problem.contacts.place[e]] = data.direction[e]
             e += lane_count()
         barrier()
-        ok = factor_and_solve(s.H, rows, p.first, p.last - p.first, 1, x)
+        ok = factor_and_solve(data.H, rows, problem.first, problem.last - problem.first, 1, x)
         barrier()
-        e = int(p.first + lane())
-        while e < p.last:
-            s.direction[e] = x[p.contacts.place[e]]
+        e = int(problem.first + lane())
+        while e < problem.last:
+            data.direction[e] = x[problem.contacts.place[e]]
             e += lane_count()
         return ok
 
     @wp.func
-    def newton_direction(p: wp.ref[Problem], s: wp.ref[Data]) -> int:
+    def newton_direction(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
         """s.dv = -H^-1 g, and A dv; 0 if H is not positive definite."""
-        count = p.last - p.first
+        count = problem.last - problem.first
         ok = int(-1)
         if wp.static(not by_value):
-            if is_native() and s.widened[p.world] == 0:
-                ok = solve(tree_rows(p, s), p.layout.rows, p.first, count, 0, s.direction)
+            if is_native() and data.widened[problem.world] == 0:
+                ok = solve(tree_rows(problem, data), problem.layout.rows, problem.first, count, 0, data.direction)
         if ok < 0:
-            if p.contacts.coupled[p.world] != 0 and not fits_a_warp(count):
-                ok = solve_in_places(p, s)
+            if problem.contacts.coupled[problem.world] != 0 and not fits_a_warp(count):
+                ok = solve_in_places(problem, data)
             else:
-                ok = solve(s.H, p.contacts.hessian, p.first, count, 0, s.direction)
+                ok = solve(data.H, problem.contacts.hessian, problem.first, count, 0, data.direction)
         if ok != 0:
-            e = int(p.first + lane())
-            while e < p.last:
-                s.dv[e] = scalar(s.direction[e])
+            e = int(problem.first + lane())
+            while e < problem.last:
+                data.dv[e] = scalar(data.direction[e])
                 e += lane_count()
             barrier()
-            multiply(p.motion.A, p.layout.rows, p.first, count, s.dv, s.A_dv)
+            multiply(problem.motion.A, problem.layout.rows, problem.first, count, data.dv, data.A_dv)
         return ok
 
     return newton_direction

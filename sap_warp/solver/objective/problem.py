@@ -80,22 +80,24 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
         slot: Slot  # of the fields in SCRATCH
         # by dof, solver order
         v: wp.array(dtype=scalar)
-        p: wp.array(dtype=scalar)  # A (v - v*)
+        momentum: wp.array(dtype=scalar)  # A (v - v*)
         A_v_star: wp.array(dtype=scalar)
         gradient: wp.array(dtype=scalar)
         impulse: wp.array(dtype=scalar)  # generalized impulse of all terms
         dv: wp.array(dtype=scalar)
         A_dv: wp.array(dtype=scalar)
         direction: wp.array(dtype=linear.scalar)
-        kind: wp.array(dtype=wp.int32)  # terms of the dof that take part
+        active_terms: wp.array(dtype=wp.int32)  # terms of the dof that take part
         bounded: wp.array(dtype=wp.int32)  # dofs that have terms with bounds, packed at the start of a world's range
-        turning: wp.array(dtype=wp.int32)  # of those, dofs that are no parabola along the Newton direction; one lane
+        nonquadratic: wp.array(
+            dtype=wp.int32
+        )  # of those, dofs that are no parabola along the Newton direction; one lane
         term: wp.array(dtype=vec3)  # cost, derivative and curvature of a dof's terms at v, where it has any
         # by contact row
         vc: wp.array(dtype=vec3)  # relative velocity at v [m/s]
         dvc: wp.array(dtype=vec3)  # its change along the Newton direction
         projection: wp.array(dtype=Projection)  # impulse and curvature at v
-        track: wp.array(dtype=Track)  # the row along the Newton direction
+        line_contact: wp.array(dtype=Track)  # the row along the Newton direction
         # by bilateral row
         slack: wp.array(dtype=scalar)  # vhat - J v
         dslack: wp.array(dtype=scalar)  # its change along the Newton direction
@@ -115,7 +117,7 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
         cost_scratch: wp.array(dtype=wp.vec3d)  # the same for costs, where they are summed in fp64 and all else is not
         # of the world that is solved
         bounded_count: int
-        turning_count: int
+        nonquadratic_count: int
         term_count: int  # dofs with any term
         # outcome, by world
         status: wp.array(dtype=wp.int32)  # `SolveStatus`
@@ -129,9 +131,9 @@ def make_problem(precisions: Precisions) -> tuple[Any, Any]:
 
 
 SCRATCH = (
-    *((name, "dof") for name in ("p", "A_v_star", "impulse", "A_dv", "direction", "kind")),
-    *((name, "dof") for name in ("bounded", "turning", "term")),
-    *((name, "row") for name in ("dvc", "projection", "track")),
+    *((name, "dof") for name in ("momentum", "A_v_star", "impulse", "A_dv", "direction", "active_terms")),
+    *((name, "dof") for name in ("bounded", "nonquadratic", "term")),
+    *((name, "row") for name in ("dvc", "projection", "line_contact")),
     *((name, "body") for name in ("Vw", "Vv", "fw", "fv")),
     ("K", "48 * body"),
     ("column_force", "6 * dof"),

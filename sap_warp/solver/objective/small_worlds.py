@@ -34,15 +34,15 @@ def make_row_velocities(precisions: Precisions):
         u: vec3  # at the reference point of the tree
 
     @wp.func
-    def chain_velocity(p: wp.ref[Problem], v: wp.array(dtype=scalar)) -> Twist:
+    def chain_velocity(problem: wp.ref[Problem], v: wp.array(dtype=scalar)) -> Twist:
         """Spatial velocity at v below the dof of this lane."""
         sum = Twist()
         above = int(-1)
-        e = p.first + lane()
-        if e < p.last:
-            sum.w = to_vec3(p.motion.Sw[e]) * v[e]
-            sum.u = to_vec3(p.motion.Sv[e]) * v[e]
-            above = wp.max(p.layout.dof_parent[e] - p.first, -1)
+        e = problem.first + lane()
+        if e < problem.last:
+            sum.w = to_vec3(problem.motion.Sw[e]) * v[e]
+            sum.u = to_vec3(problem.motion.Sv[e]) * v[e]
+            above = wp.max(problem.layout.dof_parent[e] - problem.first, -1)
         while any_lane(above >= 0):  # the sum is of 1, 2, 4, ... dofs, and the next ones begin above them
             source = wp.max(above, 0)
             w = vector_from(sum.w, source)
@@ -55,11 +55,11 @@ def make_row_velocities(precisions: Precisions):
         return sum
 
     @wp.func
-    def side_velocity(p: wp.ref[Problem], chain: wp.ref[Twist], body: int, arm: vec3) -> vec3:
+    def side_velocity(problem: wp.ref[Problem], chain: wp.ref[Twist], body: int, arm: vec3) -> vec3:
         """Velocity of a body's point, of a body per lane."""
         source = int(-1)
         if body >= 0:
-            source = wp.max(p.layout.body_chain[body] - p.first, -1)
+            source = wp.max(problem.layout.body_chain[body] - problem.first, -1)
         w = vector_from(chain.w, wp.max(source, 0))
         u = vector_from(chain.u, wp.max(source, 0))
         if source < 0:
@@ -67,25 +67,25 @@ def make_row_velocities(precisions: Precisions):
         return u + wp.cross(w, arm)
 
     @wp.func
-    def row_velocities(p: wp.ref[Problem], v: wp.array(dtype=scalar), out: wp.array(dtype=vec3)):
+    def row_velocities(problem: wp.ref[Problem], v: wp.array(dtype=scalar), out: wp.array(dtype=vec3)):
         """J v of all rows; a row is written by the lane that reads it in strided loops."""
-        chain = chain_velocity(p, v)
-        base = int(p.row)
-        while base < p.row_end:
+        chain = chain_velocity(problem, v)
+        base = int(problem.row)
+        while base < problem.row_end:
             row = base + lane()
             a = int(-1)
             b = int(-1)
             r_a = vec3()
             r_b = vec3()
-            if row < p.row_end:
-                a = p.contacts.body_a[row]
-                b = p.contacts.body_b[row]
-                r_a = p.contacts.r_a[row]
-                r_b = p.contacts.r_b[row]
-            value = side_velocity(p, chain, b, r_b)
+            if row < problem.row_end:
+                a = problem.contacts.body_a[row]
+                b = problem.contacts.body_b[row]
+                r_a = problem.contacts.r_a[row]
+                r_b = problem.contacts.r_b[row]
+            value = side_velocity(problem, chain, b, r_b)
             if any_lane(a >= 0):
-                value -= side_velocity(p, chain, a, r_a)
-            if row < p.row_end:
+                value -= side_velocity(problem, chain, a, r_a)
+            if row < problem.row_end:
                 out[row] = value
             base += lane_count()
 
@@ -101,19 +101,19 @@ def make_contact_impulse(precisions: Precisions):
     to_vec3 = make_spatial(types).to_vec3
 
     @wp.func
-    def contact_impulse(p: wp.ref[Problem], s: wp.ref[Data], e: int) -> scalar:
+    def contact_impulse(problem: wp.ref[Problem], data: wp.ref[Data], e: int) -> scalar:
         """Generalized impulse of all contact rows on dof e."""
-        Sw = to_vec3(p.motion.Sw[e])
-        Sv = to_vec3(p.motion.Sv[e])
+        Sw = to_vec3(problem.motion.Sw[e])
+        Sv = to_vec3(problem.motion.Sv[e])
         total = scalar(0.0)
-        row = int(p.row)
-        while row < p.row_end:
+        row = int(problem.row)
+        while row < problem.row_end:
             J = vec3()
-            if moves(p.layout, e, p.contacts.body_b[row]):
-                J = Sv + wp.cross(Sw, p.contacts.r_b[row])
-            if moves(p.layout, e, p.contacts.body_a[row]):
-                J -= Sv + wp.cross(Sw, p.contacts.r_a[row])
-            total += wp.dot(J, s.projection[row].gamma)
+            if moves(problem.layout, e, problem.contacts.body_b[row]):
+                J = Sv + wp.cross(Sw, problem.contacts.r_b[row])
+            if moves(problem.layout, e, problem.contacts.body_a[row]):
+                J -= Sv + wp.cross(Sw, problem.contacts.r_a[row])
+            total += wp.dot(J, data.projection[row].gamma)
             row += 1
         return total
 
@@ -143,18 +143,24 @@ def make_column_force(precisions: Precisions):
 
     @wp.func
     def add_side(
-        p: wp.ref[Problem], sum: wp.ref[Wrench], Sw: lvec3, Sv: lvec3, bodies: int, arms: lvec3, G: wp.ref[Stiffness]
+        problem: wp.ref[Problem],
+        sum: wp.ref[Wrench],
+        Sw: lvec3,
+        Sv: lvec3,
+        bodies: int,
+        arms: lvec3,
+        G: wp.ref[Stiffness],
     ):
         """Add one side of up to 32 rows, one row per lane, to the force of this lane's dof."""
-        e = p.first + lane()
+        e = problem.first + lane()
         low = int(0)
-        if e < p.last:
-            low = p.layout.rows.first[e]
+        if e < problem.last:
+            low = problem.layout.rows.first[e]
         chain = int(-1)
         if bodies >= 0:
-            chain = p.layout.body_chain[bodies]
+            chain = problem.layout.body_chain[bodies]
         k = int(0)
-        k_end = wp.min(p.row_end - G.base, lane_count())
+        k_end = wp.min(problem.row_end - G.base, lane_count())
         while k < k_end:
             below = index_from(chain, k)
             arm = linear_from(arms, k)
@@ -178,17 +184,17 @@ def make_column_force(precisions: Precisions):
         G.mixed += lvec3(ku[1] * u[2], ku[0] * u[2], ku[0] * u[1])
 
     @wp.func
-    def column_force(p: wp.ref[Problem], s: wp.ref[Data]) -> Wrench:
+    def column_force(problem: wp.ref[Problem], data: wp.ref[Data]) -> Wrench:
         """Contact stiffness of the subtree of this lane's dof times its motion column."""
         sum = Wrench()
         Sw = lvec3()
         Sv = lvec3()
-        e = p.first + lane()
-        if e < p.last:
-            Sw = to_linear(p.motion.Sw[e])
-            Sv = to_linear(p.motion.Sv[e])
-        base = int(p.row)
-        while base < p.row_end:
+        e = problem.first + lane()
+        if e < problem.last:
+            Sw = to_linear(problem.motion.Sw[e])
+            Sv = to_linear(problem.motion.Sv[e])
+        base = int(problem.row)
+        while base < problem.row_end:
             row = base + lane()
             G = Stiffness()
             G.base = base
@@ -196,22 +202,22 @@ def make_column_force(precisions: Precisions):
             b = int(-1)
             r_a = lvec3()
             r_b = lvec3()
-            if row < p.row_end:
-                a = p.contacts.body_a[row]
-                b = p.contacts.body_b[row]
-                r_a = to_linear(p.contacts.r_a[row])
-                r_b = to_linear(p.contacts.r_b[row])
-                if s.projection[row].mode != 0:
-                    k = lscalar(s.projection[row].across)
+            if row < problem.row_end:
+                a = problem.contacts.body_a[row]
+                b = problem.contacts.body_b[row]
+                r_a = to_linear(problem.contacts.r_a[row])
+                r_b = to_linear(problem.contacts.r_b[row])
+                if data.projection[row].mode != 0:
+                    k = lscalar(data.projection[row].across)
                     G.diagonal = lvec3(k, k, k)
-                    add_direction(G, to_linear(p.contacts.normal[row]), lscalar(s.projection[row].along_n))
-                    if s.projection[row].mode == SLIDING:
-                        add_direction(G, to_linear(s.projection[row].t), -k)
-                        add_direction(G, to_linear(s.projection[row].s), lscalar(s.projection[row].along_s))
+                    add_direction(G, to_linear(problem.contacts.normal[row]), lscalar(data.projection[row].along_n))
+                    if data.projection[row].mode == SLIDING:
+                        add_direction(G, to_linear(data.projection[row].t), -k)
+                        add_direction(G, to_linear(data.projection[row].s), lscalar(data.projection[row].along_s))
             if any_lane(b >= 0):
-                add_side(p, sum, Sw, Sv, b, r_b, G)
+                add_side(problem, sum, Sw, Sv, b, r_b, G)
             if any_lane(a >= 0):
-                add_side(p, sum, Sw, Sv, a, r_a, G)
+                add_side(problem, sum, Sw, Sv, a, r_a, G)
             base += lane_count()
         return sum
 

@@ -58,10 +58,10 @@ def make_contact_force_kernel(precisions: Precisions):
     to_vec3, to_vec3f, to_pose = (make_spatial(t).to_vec3 for t in (types, FP32, pose))
 
     @wp.func
-    def centre_of_mass(p: wp.ref[Problem], out: wp.ref[ForceArrays], b: int) -> vec3:
+    def centre_of_mass(problem: wp.ref[Problem], out: wp.ref[ForceArrays], b: int) -> vec3:
         """Relative to the reference point of the body's tree."""
-        com = out.body_com[p.layout.body_newton[b]]
-        return to_vec3(p.motion.p[b] + wp.quat_rotate(p.motion.r[b], to_pose(com)))
+        com = out.body_com[problem.layout.body_newton[b]]
+        return to_vec3(problem.motion.p[b] + wp.quat_rotate(problem.motion.r[b], to_pose(com)))
 
     @wp.func
     def to_spatial(f: vec3, m: vec3) -> wp.spatial_vectorf:
@@ -70,46 +70,46 @@ def make_contact_force_kernel(precisions: Precisions):
         return wp.spatial_vectorf(a[0], a[1], a[2], b[0], b[1], b[2])
 
     @wp.func
-    def row_force(p: wp.ref[Problem], s: wp.ref[Data], row: int) -> vec3:
-        return project_row(p, row, s.vc[row]).gamma / p.h
+    def row_force(problem: wp.ref[Problem], data: wp.ref[Data], row: int) -> vec3:
+        return project_row(problem, row, data.vc[row]).gamma / problem.h
 
     @wp.func
-    def store_contact(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[ForceArrays], row: int):
-        i = p.contacts.source[row]
-        f = row_force(p, s, row)
+    def store_contact(problem: wp.ref[Problem], data: wp.ref[Data], out: wp.ref[ForceArrays], row: int):
+        i = problem.contacts.source[row]
+        f = row_force(problem, data, row)
         out.force[i] = to_vec3f(f)
-        out.impulse[i] = to_vec3f(f * p.h)
+        out.impulse[i] = to_vec3f(f * problem.h)
         # an immobile side is measured about its partner's reference point
-        moving = p.contacts.body_a[row]
+        moving = problem.contacts.body_a[row]
         if moving < 0:
-            moving = p.contacts.body_b[row]
-        o = p.motion.origin[p.layout.body_root[moving]]
+            moving = problem.contacts.body_b[row]
+        o = problem.motion.origin[problem.layout.body_root[moving]]
         shape = out.shape0[i]
         body = int(-1)
         if shape >= 0:
             body = out.shape_body[shape]
         pivot = -to_vec3(o)  # the world origin
         if body >= 0:
-            b = p.layout.newton_body[body]
-            pivot = centre_of_mass(p, out, b) + to_vec3(p.motion.origin[p.layout.body_root[b]] - o)
-        out.spatial_force[i] = to_spatial(-f, -wp.cross(p.contacts.r_a[row] - pivot, f))
+            b = problem.layout.newton_body[body]
+            pivot = centre_of_mass(problem, out, b) + to_vec3(problem.motion.origin[problem.layout.body_root[b]] - o)
+        out.spatial_force[i] = to_spatial(-f, -wp.cross(problem.contacts.r_a[row] - pivot, f))
 
     @wp.func
-    def store_body(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[ForceArrays], b: int):
-        com = centre_of_mass(p, out, b)
+    def store_body(problem: wp.ref[Problem], data: wp.ref[Data], out: wp.ref[ForceArrays], b: int):
+        com = centre_of_mass(problem, out, b)
         force = vec3()
         moment = vec3()
-        for k in range(p.contacts.body_start[b], p.contacts.body_start[b] + p.contacts.body_count[b]):
-            row = p.contacts.body_row[k] // 2
-            if p.contacts.source[row] >= 0:  # distance joints are no contacts
-                f = row_force(p, s, row)
-                arm = p.contacts.r_b[row]
-                if p.contacts.body_row[k] % 2 == 0:
+        for k in range(problem.contacts.body_start[b], problem.contacts.body_start[b] + problem.contacts.body_count[b]):
+            row = problem.contacts.body_row[k] // 2
+            if problem.contacts.source[row] >= 0:  # distance joints are no contacts
+                f = row_force(problem, data, row)
+                arm = problem.contacts.r_b[row]
+                if problem.contacts.body_row[k] % 2 == 0:
                     f = -f
-                    arm = p.contacts.r_a[row]
+                    arm = problem.contacts.r_a[row]
                 force += f
                 moment += wp.cross(arm - com, f)
-        out.body_wrench[p.layout.body_newton[b]] = to_spatial(force, moment)
+        out.body_wrench[problem.layout.body_newton[b]] = to_spatial(force, moment)
 
     @solver_kernel
     def contact_forces(

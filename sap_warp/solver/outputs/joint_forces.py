@@ -89,33 +89,33 @@ def make_row_forces(precisions: Precisions) -> SimpleNamespace:
         return vec3(scalar(a[0]), scalar(a[1]), scalar(a[2]))
 
     @wp.func
-    def contact_force(p: wp.ref[Problem], s: wp.ref[Data], world: int, e: int) -> scalar:
+    def contact_force(problem: wp.ref[Problem], data: wp.ref[Data], world: int, e: int) -> scalar:
         total = scalar(0.0)
-        sw = to_vec(p.motion.Sw[e])
-        sv = to_vec(p.motion.Sv[e])
-        base = world * p.contacts.capacity
-        for row in range(base, base + p.contacts.count[world]):
-            on_a = moves(p.layout, e, p.contacts.body_a[row])
-            on_b = moves(p.layout, e, p.contacts.body_b[row])
+        sw = to_vec(problem.motion.Sw[e])
+        sv = to_vec(problem.motion.Sv[e])
+        base = world * problem.contacts.capacity
+        for row in range(base, base + problem.contacts.count[world]):
+            on_a = moves(problem.layout, e, problem.contacts.body_a[row])
+            on_b = moves(problem.layout, e, problem.contacts.body_b[row])
             if on_a or on_b:
-                gamma = project_row(p, row, s.vc[row]).gamma
+                gamma = project_row(problem, row, data.vc[row]).gamma
                 column = vec3()
                 if on_b:
-                    column += sv + wp.cross(sw, p.contacts.r_b[row])
+                    column += sv + wp.cross(sw, problem.contacts.r_b[row])
                 if on_a:
-                    column -= sv + wp.cross(sw, p.contacts.r_a[row])
+                    column -= sv + wp.cross(sw, problem.contacts.r_a[row])
                 total += wp.dot(column, gamma)
-        return total / p.h
+        return total / problem.h
 
     @wp.func
-    def constraint_force(p: wp.ref[Problem], s: wp.ref[Data], world: int, e: int) -> scalar:
+    def constraint_force(problem: wp.ref[Problem], data: wp.ref[Data], world: int, e: int) -> scalar:
         total = scalar(0.0)
-        for row in range(p.bilateral.world_row[world], p.bilateral.world_row[world + 1]):
-            if p.bilateral.R[row] > scalar(0.0):
-                for i in range(p.bilateral.row_entry[row], p.bilateral.row_entry[row + 1]):
-                    if p.bilateral.entry_dof[i] == e:
-                        total += p.bilateral.J[i] * row_term(p.bilateral, row, s.slack[row])[1]
-        return total / p.h
+        for row in range(problem.bilateral.world_row[world], problem.bilateral.world_row[world + 1]):
+            if problem.bilateral.R[row] > scalar(0.0):
+                for i in range(problem.bilateral.row_entry[row], problem.bilateral.row_entry[row + 1]):
+                    if problem.bilateral.entry_dof[i] == e:
+                        total += problem.bilateral.J[i] * row_term(problem.bilateral, row, data.slack[row])[1]
+        return total / problem.h
 
     return SimpleNamespace(contact_force=contact_force, constraint_force=constraint_force)
 
@@ -127,19 +127,19 @@ def make_ball_error(precisions: Precisions):
     turn, load_quat = make_turn(), make_spatial(FP64).load_quat
 
     @wp.func
-    def ball_error(p: wp.ref[Problem], s: wp.ref[Data], out: wp.ref[JointForceArrays], e: int) -> wp.float64:
+    def ball_error(problem: wp.ref[Problem], data: wp.ref[Data], out: wp.ref[JointForceArrays], e: int) -> wp.float64:
         """Rotation that a ball joint lacked to its zero at the start of the step; 0 for other joints."""
-        b = p.layout.dof_body[e]
-        joint = p.layout.body_joint[b]
+        b = problem.layout.dof_body[e]
+        joint = problem.layout.body_joint[b]
         if out.joint_type[joint] != BALL:
             return wp.float64(0.0)
-        first = p.layout.body_dof[b]
+        first = problem.layout.body_dof[b]
         w = wp.vec3d()
         for i in range(3):
-            w[i] = -wp.float64(s.v[first + i])
+            w[i] = -wp.float64(data.v[first + i])
             if out.mode == MIDPOINT:
-                w[i] = wp.float64(0.5) * (w[i] - p.motion.v0[first + i])
-        q = turn(load_quat(out.q, out.joint_q_start[joint]), w, wp.float64(p.h), out.mode)
+                w[i] = wp.float64(0.5) * (w[i] - problem.motion.v0[first + i])
+        q = turn(load_quat(out.q, out.joint_q_start[joint]), w, wp.float64(problem.h), out.mode)
         return rotation_to(wp.quat_identity(wp.float64), q)[e - first]
 
     return ball_error
@@ -155,11 +155,11 @@ def make_store_terms(precisions: Precisions):
     scalar = types.scalar
 
     @wp.func
-    def term_force(p: wp.ref[Problem], kind: int, e: int, v: scalar) -> scalar:
+    def term_force(problem: wp.ref[Problem], kind: int, e: int, v: scalar) -> scalar:
         """Of the bounded terms in ``kind``; a far bound that is not crossed has none."""
         if kind == 0:
             return scalar(0.0)
-        return -evaluate_bounded(p.terms, kind, e, v, p.h)[1] / p.h
+        return -evaluate_bounded(problem.terms, kind, e, v, problem.h)[1] / problem.h
 
     @wp.func
     def near(kind: int) -> int:
@@ -172,36 +172,40 @@ def make_store_terms(precisions: Precisions):
         return found
 
     @wp.func
-    def store(p: wp.ref[Problem], s: wp.ref[Data], input: wp.ref[DofInput], out: wp.ref[JointForceArrays], e: int):
-        dof = p.layout.dof_newton[e]
-        v = s.v[e]
-        kind = p.terms.kind[e]
-        coordinate = p.layout.dof_coord[e]
+    def store(
+        problem: wp.ref[Problem], data: wp.ref[Data], input: wp.ref[DofInput], out: wp.ref[JointForceArrays], e: int
+    ):
+        dof = problem.layout.dof_newton[e]
+        v = data.v[e]
+        kind = problem.terms.term_mask[e]
+        coordinate = problem.layout.dof_coord[e]
         position = wp.float64(0.0)
         if coordinate >= 0:  # at the start of the step
             old = wp.float64(0.0)
-            new = wp.float64(p.h)
+            new = wp.float64(problem.h)
             if out.mode == MIDPOINT:
                 old = wp.float64(0.5) * new
                 new = old
-            position = out.q[coordinate] - (old * p.motion.v0[e] + new * wp.float64(v))
-        drive = term_force(p, kind & DRIVE, e, v)
-        actuator = term_force(p, kind & MOTOR, e, v)
+            position = out.q[coordinate] - (old * problem.motion.v0[e] + new * wp.float64(v))
+        drive = term_force(problem, kind & DRIVE, e, v)
+        actuator = term_force(problem, kind & MOTOR, e, v)
         spring = scalar(0.0)
         if (kind & PARABOLA) != 0:
             # what has no bound was added up: the drive is what the others leave
-            rest = p.terms.parabola[e][1] - p.terms.parabola[e][2] * v
+            rest = problem.terms.parabola[e][1] - problem.terms.parabola[e][2] * v
             if input.has_springs != 0:
                 stiffness = scalar(input.spring_stiffness[dof])
                 if stiffness > scalar(0.0):
-                    away = ball_error(p, s, out, e)
+                    away = ball_error(problem, data, out, e)
                     if coordinate >= 0:
                         at = wp.float64(input.spring_reference[dof]) - wp.float64(input.coordinate_reference[dof])
                         away = at - position
-                    spring = stiffness * (scalar(away) - p.h * v)
+                    spring = stiffness * (scalar(away) - problem.h * v)
                     rest -= spring
             if input.has_motors != 0:
-                motor = motor_effort(input, dof, scalar(position), p.h, scalar(p.motion.inverse_diagonal[e]))
+                motor = motor_effort(
+                    input, dof, scalar(position), problem.h, scalar(problem.motion.inverse_diagonal[e])
+                )
                 if motor.acts != 0:
                     if not is_limited(motor.limit):
                         actuator = motor.u0 - motor.g * v
@@ -211,9 +215,9 @@ def make_store_terms(precisions: Precisions):
         out.forces.drive[dof] = wp.float32(drive)
         out.forces.actuator[dof] = wp.float32(actuator)
         out.forces.spring[dof] = wp.float32(spring)
-        out.forces.damping[dof] = -out.dof_damping[p.layout.dof_parameter[e]] * wp.float32(v)
-        out.forces.limit[dof] = wp.float32(term_force(p, near(kind), e, v))
-        out.forces.friction[dof] = wp.float32(term_force(p, kind & FRICTION, e, v))
+        out.forces.damping[dof] = -out.dof_damping[problem.layout.dof_parameter[e]] * wp.float32(v)
+        out.forces.limit[dof] = wp.float32(term_force(problem, near(kind), e, v))
+        out.forces.friction[dof] = wp.float32(term_force(problem, kind & FRICTION, e, v))
         out.forces.applied[dof] = out.joint_f[dof]
 
     return store

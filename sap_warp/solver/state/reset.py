@@ -77,61 +77,65 @@ def make_reset_kernel(state: Types):
             values[i] = wp.where(wp.isfinite(initial), initial, wp.float32(0.0))
 
     @wp.func
-    def heal_joint(d: wp.ref[Data], joint: int):
-        for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
-            heal(d.inputs.target_q, i, d.initial_inputs.target_q[i])
-        for i in range(d.p.joint_qd_start[joint], d.p.joint_qd_start[joint + 1]):
-            heal(d.inputs.joint_f, i, d.initial_inputs.joint_f[i])
-            heal(d.inputs.target_qd, i, d.initial_inputs.target_qd[i])
-            heal(d.inputs.act, i, d.initial_inputs.act[i])
+    def heal_joint(data: wp.ref[Data], joint: int):
+        for i in range(data.p.joint_q_start[joint], data.p.joint_q_start[joint + 1]):
+            heal(data.inputs.target_q, i, data.initial_inputs.target_q[i])
+        for i in range(data.p.joint_qd_start[joint], data.p.joint_qd_start[joint + 1]):
+            heal(data.inputs.joint_f, i, data.initial_inputs.joint_f[i])
+            heal(data.inputs.target_qd, i, data.initial_inputs.target_qd[i])
+            heal(data.inputs.act, i, data.initial_inputs.act[i])
 
     @wp.func
-    def reset_joint(d: wp.ref[Data], joint: int, flags: int, new_q: New, new_qd: New):
+    def reset_joint(data: wp.ref[Data], joint: int, flags: int, new_q: New, new_qd: New):
         """Coordinates of the model, or those that were given, which are in the order of the state."""
         if (flags & RESET_Q) != 0:
-            for i in range(d.p.joint_q_start[joint], d.p.joint_q_start[joint + 1]):
+            for i in range(data.p.joint_q_start[joint], data.p.joint_q_start[joint + 1]):
                 if new_q.shape[0] > 0:
-                    d.state.joint_q[i] = new_q[i]
+                    data.state.joint_q[i] = new_q[i]
                 else:
-                    d.state.joint_q[i] = scalar(d.initial.joint_q[i])
+                    data.state.joint_q[i] = scalar(data.initial.joint_q[i])
         if (flags & RESET_QD) != 0:
-            iv = d.p.joint_qd_start[joint]
+            iv = data.p.joint_qd_start[joint]
             if new_qd.shape[0] > 0:
-                for i in range(iv, d.p.joint_qd_start[joint + 1]):
-                    d.state.joint_qd[i] = new_qd[i]
-            elif d.state.public_velocity == 0 and is_floating(d.p.joint_type[joint]):
-                r = com_offset(d.p, joint, d.initial.joint_q)
-                w, v = public_to_sap_velocity(load3(d.initial.joint_qd, iv), load3(d.initial.joint_qd, iv + 3), r)
+                for i in range(iv, data.p.joint_qd_start[joint + 1]):
+                    data.state.joint_qd[i] = new_qd[i]
+            elif data.state.public_velocity == 0 and is_floating(data.p.joint_type[joint]):
+                r = com_offset(data.p, joint, data.initial.joint_q)
+                w, v = public_to_sap_velocity(load3(data.initial.joint_qd, iv), load3(data.initial.joint_qd, iv + 3), r)
                 for i in range(3):
-                    d.state.joint_qd[iv + i] = scalar(w[i])
-                    d.state.joint_qd[iv + 3 + i] = scalar(v[i])
+                    data.state.joint_qd[iv + i] = scalar(w[i])
+                    data.state.joint_qd[iv + 3 + i] = scalar(v[i])
             else:
-                for i in range(iv, d.p.joint_qd_start[joint + 1]):
-                    d.state.joint_qd[i] = scalar(d.initial.joint_qd[i])
+                for i in range(iv, data.p.joint_qd_start[joint + 1]):
+                    data.state.joint_qd[i] = scalar(data.initial.joint_qd[i])
 
     @wp.func
-    def reset_body(d: wp.ref[Data], b: int, flags: int):
-        body = d.layout.body_newton[b]
+    def reset_body(data: wp.ref[Data], b: int, flags: int):
+        body = data.layout.body_newton[b]
         if (flags & RESET_Q) != 0:
-            x = wp.transform_get_translation(d.initial.body_q[body])
-            r = wp.transform_get_rotation(d.initial.body_q[body])
+            x = wp.transform_get_translation(data.initial.body_q[body])
+            r = wp.transform_get_rotation(data.initial.body_q[body])
             q = state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))
             if wp.static(state is FP64):  # as `SapModel.state` does it, in this order
                 q = q / wp.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
-            d.state.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
+            data.state.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
         if (flags & RESET_QD) != 0:
-            d.state.body_qd[body] = d.initial.body_qd[body]
+            data.state.body_qd[body] = data.initial.body_qd[body]
         if (flags & RESET_F) != 0:
-            d.state.body_f[body] = wp.spatial_vectorf()
-        world = d.layout.body_world[b]
+            data.state.body_f[body] = wp.spatial_vectorf()
+        world = data.layout.body_world[b]
         before = wp.max(b - 1, 0)
-        if b == 0 or d.layout.body_world[before] != world or d.layout.body_mask[before] != d.layout.body_mask[b]:
-            d.outcome.status[world] = 0  # by one of its bodies
-            d.outcome.iterations[world] = 0
-            d.outcome.line_iterations[world] = 0
-            d.outcome.residual[world] = wp.float64(0.0)
-            d.outcome.contact_count[world] = 0
-            d.outcome.truncated[world] = 0
+        if (
+            b == 0
+            or data.layout.body_world[before] != world
+            or data.layout.body_mask[before] != data.layout.body_mask[b]
+        ):
+            data.outcome.status[world] = 0  # by one of its bodies
+            data.outcome.iterations[world] = 0
+            data.outcome.line_iterations[world] = 0
+            data.outcome.residual[world] = wp.float64(0.0)
+            data.outcome.contact_count[world] = 0
+            data.outcome.truncated[world] = 0
 
     @solver_kernel
     def reset(

@@ -306,6 +306,6 @@ class SapBoundary:
         io.carried = self._carried
         io.slot, io.integration = slot, self._outcome.integration
         io.status, io.v_new = self._outcome.status, self._outcome.velocity
-        io.watched = self._motion.data.watched
+        io.watched = self._motion.data.energy_watch
         io.time, io.frame = self.time, self.frame
         return StructArgument(io, self.model.device)

@@ -194,7 +194,7 @@ class SapLengths:
             solver.free_motion.compute(solver.boundary, _TINY_STEP, solver.all_worlds)
             self.actuation.scale_muscles(self.sources, lambda term: self._acceleration(solver, term))
         if self.count:
-            solver.free_motion.data.watched.zero_()
+            solver.free_motion.data.energy_watch.zero_()
             self._pack_terms()
 
     def _lengths_at(self, solver: Any, q: np.ndarray) -> np.ndarray:

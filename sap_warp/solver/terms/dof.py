@@ -47,7 +47,7 @@ def make_dof_terms(types: Types) -> SimpleNamespace:
 
     @wp.struct
     class DofTerms:
-        kind: wp.array(dtype=wp.int32)  # which terms the dof has, bits above
+        term_mask: wp.array(dtype=wp.int32)  # which terms the dof has, bits above
         drive: Efforts
         motor: Efforts  # of MuJoCo's actuator on the dof
         parabola: wp.array(dtype=vec3)  # c, a and g of the terms without a bound
