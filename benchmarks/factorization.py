@@ -15,7 +15,9 @@ import numpy as np
 import warp as wp
 
 from sap_warp.core.kernels.launch import solver_kernel
-from sap_warp.core.kernels.packed_rows import RowPattern, make_cholesky
+from sap_warp.core.kernels.packed_rows import RowPattern
+from sap_warp.core.kernels.packed_rows import factor_and_solve as factor_and_solve_rows
+from sap_warp.core.kernels.template import Variant
 from sap_warp.core.kernels.types import FP64
 from sap_warp.solver.model.layout import build_layout
 
@@ -59,7 +61,7 @@ CASES = {
 
 def make_kernel():
     """Copy, factor and solve for every world."""
-    solve = make_cholesky(FP64)
+    solve = factor_and_solve_rows.of(Variant(matrix=FP64))
 
     @solver_kernel
     def factor_and_solve(

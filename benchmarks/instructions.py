@@ -1,6 +1,9 @@
 """Count the instructions that one world executes in one step on the CPU, stage by stage.
 
-    python benchmarks/instructions.py [--scene humanoid] [--worlds 4] [--steps 1600]
+    python benchmarks/instructions.py [--scene humanoid] [--worlds 4] [--steps 1600] [--headers]
+
+With --headers it leaves out each header of `sap_warp/core/native` in turn and prints what the step costs with the Warp
+functions in its place: the gain of the header. A header should gain at least 5 % of some scene's step.
 
 Times on a shared machine vary more than two versions of the code do; instruction counts do not vary at all. A child
 process runs the simulation, and this one steps through its replayed graphs instruction by instruction (ptrace, so Linux
@@ -14,7 +17,9 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 TRACE_ME, CONTINUE, SINGLE_STEP = 0, 7, 9
@@ -22,8 +27,20 @@ MARK = signal.SIGUSR1
 """What the child sends itself before and after a part that counts."""
 
 
-def run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> None:
-    """In the child: settle, write the names of the stages, then replay nothing and each stage between two marks."""
+TIMED_STEPS = 4000
+"""World-steps in each of the batches that are timed; the fastest of `BATCHES` counts."""
+BATCHES = 9
+
+
+def run_scene(scene: str, worlds: int, steps: int, preset: str, without: Sequence[str], names: int) -> None:
+    """In the child: settle, write time and names, then replay nothing and each stage between two marks."""
+    from sap_warp.core.native import without as native_without
+
+    with native_without(*without):
+        _run_scene(scene, worlds, steps, preset, names)
+
+
+def _run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> None:
     import warp as wp
 
     from sap_warp.scene.shipped.scenes import build_scene, randomize_start
@@ -36,12 +53,18 @@ def run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> N
     sim = Simulation.from_loaded(built, statistics=False, contact_preset_variant=preset)
     sim.reset()
     sim.step(steps)
+    batch = max(TIMED_STEPS // worlds, 1)
+    seconds = []
+    for _ in range(BATCHES):
+        start = time.process_time()
+        sim.step(batch)
+        seconds.append((time.process_time() - start) / (batch * worlds))
     with wp.ScopedCapture("cpu") as nothing:
         pass
     begin, stages, _ = record_stages(sim.shards[0], sim.dt)
     wp.capture_launch(begin)
     graphs = [("nothing", nothing.graph), *stages]
-    os.write(names, "\n".join(name for name, _ in graphs).encode())
+    os.write(names, "\n".join([repr(min(seconds)), *(name for name, _ in graphs)]).encode())
     os.close(names)
     for _, graph in graphs:
         os.kill(os.getpid(), MARK)
@@ -71,16 +94,23 @@ def count_instructions(child: int, trace: Any) -> list[int]:
             deliver = reason
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print a table; returns 1 if the child failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scene", default="humanoid", help="shipped scene (default: %(default)s)")
-    parser.add_argument("--worlds", type=int, default=4, metavar="N", help="default: %(default)s")
-    parser.add_argument("--steps", type=int, default=1600, metavar="N", help="steps before (default: %(default)s)")
-    parser.add_argument("--preset", default="approx64", help="default: %(default)s")
-    arguments = parser.parse_args(argv)
-    if not sys.platform.startswith("linux"):
-        parser.error("this needs ptrace, which Linux has")
+@dataclass(frozen=True)
+class Cost:
+    """What a world costs in one step."""
+
+    stages: dict[str, float]
+    """Instructions by stage."""
+    seconds: float
+    """Processor time of the whole step [s]."""
+
+    @property
+    def instructions(self) -> float:
+        """Of all stages."""
+        return sum(self.stages.values())
+
+
+def measure(scene: str, worlds: int, steps: int, preset: str, without: Sequence[str] = ()) -> Cost | None:
+    """Run the scene in a child and count; None if the child failed."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     reader, writer = os.pipe()
@@ -89,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         libc.ptrace(TRACE_ME, 0, None, None)
         os.kill(os.getpid(), signal.SIGSTOP)
         try:
-            run_scene(arguments.scene, arguments.worlds, arguments.steps, arguments.preset, writer)
+            run_scene(scene, worlds, steps, preset, without, writer)
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             os._exit(1)
@@ -98,19 +128,49 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.waitpid(child, 0)
     counts = count_instructions(child, libc.ptrace)
     with os.fdopen(reader) as stream:
-        names = stream.read().split("\n")
+        seconds, *names = stream.read().split("\n")
     if len(counts) != len(names) or not counts:
-        return 1
-    overhead, total = counts[0], 0.0
-    by_stage: dict[str, float] = {}
+        return None
+    stages: dict[str, float] = {}
     for name, count in zip(names[1:], counts[1:], strict=True):
-        by_stage[name] = by_stage.get(name, 0.0) + max(count - overhead, 0) / arguments.worlds
-    print(f"{arguments.scene}, {arguments.preset}: instructions per world and step, {arguments.worlds} worlds")
-    for name, count in by_stage.items():
-        print(f"{count:12,.0f}  {name}")
-        total += count
-    print(f"{total:12,.0f}  all")
+        stages[name] = stages.get(name, 0.0) + max(count - counts[0], 0) / worlds
+    return Cost(stages, float(seconds))
+
+
+def print_headers(whole: Cost, scene: tuple[str, int, int, str]) -> int:
+    """Measure without each header and print what it gains; returns 1 if a child failed."""
+    from sap_warp.core.native import HEADERS
+
+    print(f"\n{'without':>12}  instructions        microseconds")
+    for header in (name.removesuffix(".h") for name in HEADERS if name != "vectors.h"):
+        plain = measure(*scene, without=[header])
+        if plain is None:
+            return 1
+        more, slower = plain.instructions / whole.instructions - 1.0, plain.seconds / whole.seconds - 1.0
+        print(f"{header:>12}  {plain.instructions:8,.0f} {more:+7.1%}   {plain.seconds * 1e6:8.2f} {slower:+7.1%}")
     return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a table; returns 1 if the child failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scene", default="humanoid", help="shipped scene (default: %(default)s)")
+    parser.add_argument("--worlds", type=int, default=4, metavar="N", help="default: %(default)s")
+    parser.add_argument("--steps", type=int, default=1600, metavar="N", help="steps before (default: %(default)s)")
+    parser.add_argument("--preset", default="approx64", help="default: %(default)s")
+    parser.add_argument("--headers", action="store_true", help="what each native header gains")
+    arguments = parser.parse_args(argv)
+    if not sys.platform.startswith("linux"):
+        parser.error("this needs ptrace, which Linux has")
+    scene = (arguments.scene, arguments.worlds, arguments.steps, arguments.preset)
+    whole = measure(*scene)
+    if whole is None:
+        return 1
+    print(f"{arguments.scene}, {arguments.preset}: instructions per world and step, {arguments.worlds} worlds")
+    for name, count in whole.stages.items():
+        print(f"{count:12,.0f}  {name}")
+    print(f"{whole.instructions:12,.0f}  all, {whole.seconds * 1e6:.2f} microseconds")
+    return print_headers(whole, scene) if arguments.headers else 0
 
 
 if __name__ == "__main__":

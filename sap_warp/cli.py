@@ -1,7 +1,7 @@
 """The `sap-warp` command.
 
-Only the standard library is imported here and in the modules of the sub-commands; Newton, Warp and rich are loaded when
-a sub-command runs, so that ``sap-warp --help`` and a misspelt option answer at once.
+Only the module of the sub-command that is named is imported, and that imports only the standard library; Newton, Warp
+and rich are loaded when it runs, so that ``sap-warp --help`` and a misspelt option answer at once.
 """
 
 from __future__ import annotations
@@ -10,37 +10,15 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
-from .commands import (
-    bench,
-    check,
-    compare_presets,
-    completion,
-    diagnose,
-    explain,
-    play,
-    plot,
-    presets,
-    robots,
-    run,
-    schema,
-    sweep,
-    train,
-    validate,
-    view,
-)
+from .commands import SUMMARIES
 from .commands.common import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError, Parser
 from .commands.examples import EXAMPLES, FIRST_STEP, add_examples
 from .core.printable import printable
 from .scene.shipped.scene_files import UnknownSceneError
-
-COMMANDS = (
-    *(run, view, plot, sweep, bench, check, diagnose, explain),
-    *(train, play),
-    *(compare_presets, validate, presets, robots, schema, completion),
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,12 +28,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 on success; 1 if a world diverged, a point of a sweep failed, `check` finds a scene not valid, `diagnose` a
         problem or `validate` a bound not kept; 2 for a request that cannot be met; 130 after Ctrl-C.
     """
+    words = sys.argv[1:] if argv is None else argv
     format_as_code, warnings.formatwarning = warnings.formatwarning, _format_warning
     try:
-        if not (sys.argv[1:] if argv is None else argv):
+        if not words:
             print(FIRST_STEP, end="")
             return EXIT_OK
-        arguments = _parse(_make_parser(), argv)
+        named = [word for word in words if not word.startswith("-")][:1]
+        parser, _ = make_parsers(named)
+        arguments = _parse(parser, words)
         return arguments.command(arguments)
     except (CommandError, UnknownSceneError) as error:
         print("sap-warp: error: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)
@@ -87,21 +68,30 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def make_parsers(
+    declared: Collection[str] = tuple(SUMMARIES),
+) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Make the parser of the command line, and those of the sub-commands by name.
+
+    Args:
+        declared: Sub-commands that get their arguments, which imports their modules; the others have only a summary.
+    """
     parser = Parser(prog="sap-warp", description="Simulate articulated robots in contact, many worlds at once.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for command in COMMANDS:
-        command.add_parser(commands)
-    for name, command_parser in commands.choices.items():
-        add_examples(command_parser, EXAMPLES.get(name, ()))
+    for name, summary in SUMMARIES.items():
+        if name in declared:
+            import_module(f".commands.{name.replace('-', '_')}", __package__).add_parser(commands)
+            add_examples(commands.choices[name], EXAMPLES[name])
+        else:
+            commands.add_parser(name, help=summary)
     add_examples(parser, [EXAMPLES[name][0] for name in ("run", "view", "check")])
-    return parser
+    return parser, commands.choices
 
 
-def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. Argparse knows no place for the shapes of `explain` behind an option."""
-    arguments, rest = parser.parse_known_args(argv)
+def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments. The shapes of `explain` may stand behind an option, which argparse does not support."""
+    arguments, rest = parser.parse_known_args(words)
     if rest and getattr(arguments, "shapes", None) == [] and not any(word.startswith("-") for word in rest):
         arguments.shapes = rest
     elif rest:

@@ -14,6 +14,7 @@ BELOW = {
     "core.lazy_names": set(),
     "core.printable": set(),
     "core.notes": {"core.printable"},
+    "core.long_work": {"core.notes"},
     "core.task_names": set(),
     "core.warp_output": set(),
     "core.native": set(),
@@ -34,42 +35,45 @@ BELOW = {
     | {"collision.repair"},
     "solver.settings": {"core.kernels"},
     "solver.terms": {"core.kernels", "solver.settings"},
-    "solver.model": {"core.kernels"},
+    "solver.model": {"core.kernels", "model", "solver.settings"},
     "solver.state": {"core.kernels", "model", "solver.settings", "solver.model"},
     "solver.dynamics": {"core.kernels", "solver.settings", "solver.model"},
     "solver.contact": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.state"}
     | {"solver.joints"},
-    "solver.joints": {"core.kernels", "solver.terms", "solver.model", "solver.contact"},
-    "solver.equations": {"core.kernels", "solver.terms", "solver.model", "solver.tendons"},
-    "solver.tendons": {"core.kernels", "solver.terms", "solver.model", "solver.joints", "solver.equations"},
+    "solver.joints": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.contact"},
+    "solver.equations": {"core.kernels", "solver.settings", "solver.terms", "solver.model", "solver.tendons"},
+    "solver.tendons": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.joints"}
+    | {"solver.equations"},
     "solver.objective": {"core.kernels", "solver.terms", "solver.model", "solver.contact", "solver.equations"},
     "solver.minimize": {"core.kernels", "solver.settings", "solver.terms", "solver.model", "solver.state"}
-    | {"solver.dynamics", "solver.objective"},
-    "solver.outputs": {"core.kernels", "solver.settings", "solver.terms", "solver.model", "solver.state"}
-    | {"solver.dynamics", "solver.contact", "solver.joints", "solver.objective"},
+    | {"solver.objective"},
+    "solver.outputs": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.state"}
+    | {"solver.contact", "solver.joints", "solver.objective"},
     "solver": {"core.notes", "core.kernels", "core.runtime", "model", "solver.settings", "solver.terms"}
     | {"solver.model", "solver.state", "solver.dynamics", "solver.contact", "solver.equations"}
     | {"solver.tendons", "solver.minimize", "solver.outputs"},
     "look.pictures": {"core.kernels", "core.runtime"},
     "look.sensors": {"core.kernels", "core.runtime"},
     "look.signals": {"core.kernels", "core.runtime"},
-    "look.viewer": {"solver.settings", "look.visuals"},
+    "look.viewer": {"model", "solver.settings", "look.visuals"},
     "look.visuals": set(),
-    "judge.advice": {"core.notes", "collision.broad", "solver.settings", "solver.terms", "solver.model"},
-    "judge.compare": {"solver.model", "solver", "scene.shipped", "simulation"},
+    "judge.advice": {"core.notes", "model", "collision.broad", "solver.settings", "solver.terms", "solver.model"},
+    "judge.compare": {"model", "solver", "scene.shipped", "simulation"},
     "judge.diagnose": {"solver.settings", "solver.terms", "solver.model"},
     "judge.explain": {"conventions", "model", "solver.settings", "solver.terms", "solver.model", "solver.contact"},
-    "judge.validation": {"conventions", "model", "collision", "solver", "judge.compare", "scene.shipped", "simulation"},
-    "scene.text": {"core.printable", "scene.objects", "scene.assets", "scene", "scene.shipped"},
-    "scene.objects": {"core.kernels", "model", "solver.joints", "scene.text", "scene.assets", "scene"},
-    "scene.assets": {"core.printable", "core.notes", "conventions", "model", "scene.text", "scene.objects"}
-    | {"scene.edits", "scene"},
+    "judge.validation": {"conventions", "model", "collision", "solver", "judge.compare", "simulation"},
+    "scene.shipped.scene_files": set(),
+    "scene.text": {"core.printable", "core.kernels"},
+    "scene.assets.sources": {"scene.text"},
+    "scene.objects": {"core.kernels", "model", "solver.joints", "scene.text", "scene.assets.sources"},
+    "scene.assets": {"core.printable", "core.notes", "core.long_work", "conventions", "model", "scene.text"}
+    | {"scene.assets.sources", "scene.objects"},
     "scene.edits": {"core.notes", "core.runtime", "model", "collision.newton_compat", "solver.settings", "scene.text"}
-    | {"scene.objects", "scene.assets", "scene"},
-    "scene": {"core.printable", "core.notes", "core.runtime", "model", "collision.buffers", "collision"}
-    | {"solver.settings", "solver.model", "solver", "judge.advice", "scene.text", "scene.objects"}
-    | {"scene.assets", "scene.edits"},
-    "scene.shipped": {"solver.model", "scene"},
+    | {"scene.objects", "scene.assets"},
+    "scene": {"core.printable", "core.notes", "core.long_work", "core.runtime", "model", "collision.buffers"}
+    | {"collision", "solver.settings", "solver.model", "solver", "judge.advice", "scene.text"}
+    | {"scene.assets.sources", "scene.objects", "scene.assets", "scene.edits"},
+    "scene.shipped": {"model", "solver.model", "scene"},
     "scene.robots": {"scene.assets"},
     "simulation.kernels": {"core.kernels", "solver.settings"},
     "simulation.run": {"core.notes", "core.kernels", "core.runtime", "model", "collision.newton_compat"}
@@ -79,34 +83,33 @@ BELOW = {
     "simulation.parameters": {"core.runtime", "model", "solver.contact", "simulation.kernels", "simulation.views"},
     "simulation.random": {"core.kernels", "core.runtime", "randomization", "model", "simulation.views"}
     | {"simulation.parameters"},
-    "simulation.checkpoint": {"core.runtime", "scene.shipped", "simulation.run", "simulation.views"}
-    | {"simulation.parameters", "simulation.random"},
+    "simulation.checkpoint": {"core.runtime", "simulation.run", "simulation.views", "simulation.parameters"}
+    | {"simulation.random"},
     "simulation": {"core.notes", "core.kernels", "core.runtime", "randomization", "model", "solver.settings"}
     | {"solver", "look.pictures", "look.sensors", "look.signals", "look.viewer", "judge.advice"}
-    | {"judge.diagnose", "scene.assets", "scene", "scene.shipped", "scene.robots", "simulation.run"}
+    | {"judge.diagnose", "scene.assets", "scene", "scene.robots", "simulation.run"}
     | {"simulation.views", "simulation.parameters", "simulation.random", "simulation.checkpoint"},
     "envs": {"core.task_names", "simulation.run", "simulation.views", "simulation"},
-    "envs.tasks": {"scene.shipped", "simulation", "envs"},
+    "envs.tasks": {"simulation", "envs"},
     "envs.adapters": {"envs", "scale.cluster"},
     "envs.training": {"envs"},
     "scale.cluster": set(),
-    "scale.rollouts": {"scene.shipped", "simulation.views", "simulation.checkpoint", "simulation", "scale.cluster"},
+    "scale.rollouts": {"simulation.views", "simulation.checkpoint", "simulation", "scale.cluster"},
     "scale.sweeps": {"core.runtime", "solver", "look.signals", "scene.text", "scene.assets", "scene", "scene.shipped"}
     | {"simulation.checkpoint", "simulation", "scale.cluster"},
 }
 """What each room may import, besides itself; the command line may import everything.
 
-A room is a folder, or a module that stands for itself; what is not listed belongs to the room around it. `scene` is
+A room is a folder, or a module that is a room of its own; what is not listed belongs to the room around it. `scene` is
 what lies in the folder itself. Every arrow here is used.
 """
 RINGS: tuple[set[str], ...] = (
-    {"scene.text", "scene.objects", "scene.assets", "scene.edits", "scene", "scene.shipped"},
     {"solver.contact", "solver.joints"},
     {"solver.equations", "solver.tendons"},
 )
 """Rooms of one package that need each other; their modules have no ring."""
-EVERYWHERE = {"core.faq", "core.lazy_names"}
-"""What every room may import, because they import nothing themselves."""
+EVERYWHERE = {"core.faq", "core.lazy_names", "scene.shipped.scene_files"}
+"""What every room may import, because they import nothing but each other."""
 TOP = {"cli", "commands", "__init__"}
 FLOORS = {"core", "look", "judge", "scale"}
 """Packages that are nothing but their rooms."""

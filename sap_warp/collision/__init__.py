@@ -1,8 +1,8 @@
 """Collision detection: from body poses and shapes to a bounded buffer of rigid contacts.
 
-It stands on `newton.CollisionPipeline`. This package adds the views that the solver's side of the world speaks
-(`SapCollisionModel`, `SapCollisionState`), what is known about capacity, launches that suit the CPU, and there a short
-way to the contacts of models that meet only the ground.
+It extends `newton.CollisionPipeline` by views for the solver (`SapCollisionModel`, `SapCollisionState`), estimates of
+capacity, launches that suit the CPU, faster paths there for models with listed pairs, a narrow phase for boxes and
+hulls, and repairs of contacts.
 """
 
 from ..model.contacts import ContactCapacityError

@@ -54,9 +54,9 @@ class SapCollisionModel(NewtonView):
 
 
 def newton_model_of(model: SapCollisionModel | SapModel | newton.Model) -> newton.Model:
-    """The Newton model of any of the three.
+    """Return the Newton model of a collision model, a `SapModel` or a Newton model.
 
     Raises:
-        TypeError: ``model`` is none of them.
+        TypeError: ``model`` has another type.
     """
     return model.newton_model if isinstance(model, SapCollisionModel) else SapCollisionModel(model).newton_model

@@ -1,4 +1,4 @@
-"""All that relies on how Newton's pipeline is built inside: the one file to look at when Newton changes.
+"""All code that relies on the insides of Newton's pipeline: the one file to check when Newton changes.
 
 `tests/test_newton_compat.py` compares it with the installed version.
 """
@@ -43,7 +43,7 @@ _SENTINELS = {
     "_empty_edge_range": "shape_edge_range",
     "_empty_mesh_properties": "_shape_mesh_properties",
 }
-"""Arrays with an entry for each shape that a narrow phase makes for callers who have none; and what a model has."""
+"""Arrays with an entry for each shape that a narrow phase makes for callers without them, and the model's own ones."""
 
 SORTED_TRIANGLES_MAX = 1 << 20
 """Pairs of triangles that Newton's deterministic reduction cannot number any more."""
@@ -109,7 +109,7 @@ def cut_private_members(part: Any, whole: Any, cut_pairs: Callable[[np.ndarray],
 
 
 def has_surface_velocity(model: newton.Model) -> bool:
-    """Whether a mesh of the model carries its surface along, for which Newton's pipeline writes extra rows."""
+    """Return True if a mesh of the model carries its surface along; Newton then writes surface velocities."""
     properties = model._shape_mesh_properties
     return properties is not None and bool((properties.numpy() & _SURFACE_VELOCITY).any())
 
@@ -120,14 +120,14 @@ _Change: TypeAlias = tuple[Any, dict[str, Any]]
 
 
 class StageArrays(NamedTuple):
-    """What the stages of Newton's pipeline hand to each other."""
+    """The arrays that the stages of Newton's pipeline share."""
 
     pose: wp.array
-    """World pose of each shape that the last pass placed."""
+    """World pose of each shape, as of the last pass that computed it."""
     data: wp.array
     """Size and margin of each shape."""
     lower: wp.array
-    """Lower corner of the box around each shape, margin and gap, in world frame [m]."""
+    """Lower corner of the AABB of each shape, with margin and gap, in world frame [m]."""
     upper: wp.array
     pair: wp.array
     """Pairs of shapes for the narrow phase."""
@@ -148,7 +148,7 @@ class AdaptedPipeline(newton.CollisionPipeline):
 
         Args:
             buffer_size: Contacts that a buffer from `contacts` can hold.
-            shared_stages: Whether others may use the stages too; they are then changed for the time of a pass only.
+            shared_stages: True if others may use the stages too; they are then changed during passes only.
         """
         self.buffer_size = buffer_size
         self._launches = _Changes(_unpadded_grids(self) if self.device.is_cpu else [])
@@ -160,7 +160,7 @@ class AdaptedPipeline(newton.CollisionPipeline):
             self._launches.changes.append((_NARROW_PHASE_MODULE, {_EXPORT_GRID: 1}))
 
     def _drop_sentinels(self) -> None:
-        """Let the model's own arrays, which Newton's pipeline passes, stand where copies for nobody take memory."""
+        """Replace arrays that Newton made and never reads here by the model's own, to free their memory."""
         for name, own in _SENTINELS.items():
             array, unused = getattr(self.model, own), getattr(self.narrow_phase, name, None)
             if array is not None and unused is not None and len(array) == len(unused):
@@ -172,7 +172,7 @@ class AdaptedPipeline(newton.CollisionPipeline):
         return self.buffer_size
 
     def contacts(self) -> newton.Contacts:
-        """A buffer, whose forces take memory from when somebody asks for them."""
+        """Allocate a buffer; its forces are allocated on first access."""
         buffer = super().contacts()
         del buffer.rigid_contact_force
         buffer.__class__ = _ContactsWithoutForces
@@ -180,7 +180,7 @@ class AdaptedPipeline(newton.CollisionPipeline):
 
     @property
     def arrays(self) -> StageArrays:
-        """What the stages hand to each other."""
+        """The arrays that the stages share."""
         narrow_phase = self.narrow_phase
         count, triangles = narrow_phase.triangle_pairs_count, narrow_phase.triangle_pairs
         return StageArrays(
@@ -196,7 +196,7 @@ class AdaptedPipeline(newton.CollisionPipeline):
 
     @contextlib.contextmanager
     def own_code(self) -> Iterator[None]:
-        """Passes that are captured meanwhile run their own copy of Newton's code, and may run beside any others.
+        """Give passes that are captured meanwhile their own copy of Newton's code; they may run beside any others.
 
         On the CPU, Warp finds the memory of tiles through one pointer in the loaded code, so that two threads in the
         same copy take each other's. Newton uses tiles for meshes; a copy takes milliseconds, from the kernel cache.
@@ -211,7 +211,7 @@ class AdaptedPipeline(newton.CollisionPipeline):
                 module.unload()  # the graphs keep the copy that they were captured with
 
     def contacts_for(self, size: int) -> newton.Contacts:
-        """Like `contacts`, of another size."""
+        """Allocate a buffer of another size."""
         usual, self.buffer_size = self.buffer_size, size
         try:
             return self.contacts()
@@ -219,12 +219,12 @@ class AdaptedPipeline(newton.CollisionPipeline):
             self.buffer_size = usual
 
     def collide(self, state: Any, contacts: newton.Contacts, **options: Any) -> None:
-        """Newton's `collide`, with launches that suit the device."""
+        """Run Newton's `collide` with launches that suit the device."""
         with self._launches:
             super().collide(state, contacts, **options)
 
     def collide_with(self, search: Callable[[], None], state: Any, contacts: newton.Contacts) -> None:
-        """Newton's `collide` without its shape poses, boxes and pairs, which ``search`` has to provide instead.
+        """Run Newton's `collide` without its shape poses, AABBs and pairs, which ``search`` has to provide instead.
 
         ``search`` also sets the counters of ``contacts``; nobody counts the generation.
         """
@@ -237,12 +237,12 @@ class AdaptedPipeline(newton.CollisionPipeline):
 
 
 class _ContactsWithoutForces(newton.Contacts):
-    """Newton's buffer, of which no step reads or writes the forces."""
+    """Newton's buffer without forces, which no step reads or writes."""
 
     _FORCE = "rigid_contact_force"
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what is not there: the forces, which are made then."""
+        """Allocate the forces on first access."""
         if name != self._FORCE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         forces = wp.zeros(self.rigid_contact_max, dtype=wp.vec3, device=self.device)
@@ -251,7 +251,7 @@ class _ContactsWithoutForces(newton.Contacts):
 
 
 class _WithoutShapes:
-    """A model as Newton's pipeline sees it when there is nothing to place and to bound."""
+    """A model that shows Newton's pipeline no shapes, so that it computes neither poses nor AABBs."""
 
     shape_count = 0
 
@@ -269,7 +269,7 @@ class _Search:
         self._search = search
 
     def launch(self, *_: Any, **__: Any) -> None:
-        """What Newton's pipeline calls after it has placed the shapes."""
+        """Run the search; Newton's pipeline calls this after it has computed poses of shapes."""
         self._search()
 
 
@@ -277,7 +277,7 @@ class _Search:
 
 
 def _unpadded_grids(pipeline: newton.CollisionPipeline) -> list[_Change]:
-    """Lets one thread do the work of grids that Newton sizes for occupancy, 64 to 1280 threads on the CPU.
+    """Let one thread do the work of grids that Newton sizes for occupancy, 64 to 1280 threads on the CPU.
 
     The contacts are the same. Subclasses of Newton's stages launch as they like and are left alone.
     """
@@ -291,14 +291,14 @@ def _unpadded_grids(pipeline: newton.CollisionPipeline) -> list[_Change]:
 
 
 class _Changes:
-    """Attributes of objects that others may use too, with other values for the time of a pass."""
+    """Attributes of objects that others may use too, and their values during a pass."""
 
     def __init__(self, changes: list[_Change]):
         self.changes = changes
         self._before: list[_Change] = []
 
     def keep(self) -> None:
-        """Make them for good: nobody else uses the objects."""
+        """Make the changes for good: nobody else uses the objects."""
         _set(self.changes)
         self.changes = []
 
@@ -311,7 +311,7 @@ class _Changes:
 
 
 def _tile_modules(narrow_phase: Any) -> list[Any]:
-    """Warp modules with code of a narrow phase that uses tiles; only for meshes and heightfields it does."""
+    """Return the Warp modules of a narrow phase that use tiles, which it does for meshes and heightfields only."""
     if narrow_phase.triangle_pairs is None:
         return []
     kernels = [getattr(narrow_phase, name) for name in _TILE_KERNELS]
@@ -337,7 +337,7 @@ def _sweep_and_prune_sizes(broad_phase: BroadPhaseSAP) -> dict[str, Any]:
 
 @wp.kernel(enable_backward=False)
 def sort_segments(key: wp.array[float], value: wp.array[int], segment_size: int) -> None:
-    """Sort every segment of ``key`` in place, ascending, and permute ``value`` alike (shell sort, Ciura-like gaps)."""
+    """Sort every segment of ``key`` in place, ascending, and permute ``value`` with it (shell sort)."""
     base = wp.tid() * segment_size
     gap = int(1)
     while gap * 9 < segment_size * 4:

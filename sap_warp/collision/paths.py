@@ -1,9 +1,9 @@
-"""The three ways to the contacts of a model, and which one a pipeline takes.
+"""The three paths to the contacts of a model, and the choice among them.
 
-A path is built from `PathParts` and does all of a pass in ``find(view, buffer, dt)``: replace the content of ``buffer``
-by the contacts at ``view``, whose poses are refreshed, and note the counts. ``dt`` is the horizon of speculative
-contacts [s], which only Newton's pipeline knows. ``bound(model, pairs)`` is the number of contacts that a pass must be
-able to write. Nothing is allocated after the constructor.
+A path is built from `PathParts` and does all of a pass in ``find(view, buffer, dt, same_shapes)``: it replaces the
+content of ``buffer`` by the contacts at ``view``, whose poses are refreshed, and counts them. ``dt`` is the horizon of
+speculative contacts [s], which only Newton's pipeline has. ``bound(model, pairs)`` is the number of contacts that a
+pass must be able to write. Nothing is allocated after the constructor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 import warp as wp
 
 from ..core.kernels.structs import StructArgument, StructCache
-from .broad.aabb import KNOWN_KINDS, Shapes
+from ..core.kernels.template import Variant
+from .broad.aabb import BOUNDED_TYPES, Shapes
 from .broad.broad_phase import Candidates, owners_of, sort_by_body, travel_of
 from .broad.pairs import name_pair
 from .buffers.capacity import MESH_LIKE, contact_bound, most_of_pairs
@@ -25,10 +26,10 @@ from .buffers.counts import FURTHER, WHOLE
 from .buffers.overflow import Overflow, larger_capacity
 from .buffers.records import CapacityRecord
 from .buffers.rows import RowArguments
-from .finish_pass import PassEnd
+from .finish_pass import PassFinisher
 from .narrow.ground import GroundTable, ground_bound, is_ground_pair
 from .narrow.hulls.tables import make_hulls
-from .narrow.narrow_phase import has_own_pairs, meet_pairs, search_pairs
+from .narrow.narrow_phase import collide_pairs, has_own_pairs, search_pairs
 from .newton_compat import AdaptedPipeline, has_surface_velocity
 from .ranges import GroundRanges, ListedRanges, PassSpan
 from .state import SapCollisionState
@@ -42,19 +43,19 @@ class PathChoice:
     """``"ground"``, ``"listed"`` or ``"newton"``, from the fastest to the slowest."""
 
     reason: str
-    """Why this one: what keeps the pipeline from a faster one."""
+    """The reason why no faster path suits."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
 
 
 def choose_path(model: newton.Model, pairs: np.ndarray | None, wanted_of_newton: str = "") -> PathChoice:
-    """The fastest path that suits.
+    """Choose the fastest path that suits.
 
     Args:
-        model: Whose shapes.
-        pairs: The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them.
-        wanted_of_newton: What only Newton's pipeline can do and was asked for, as the beginning of a sentence.
+        model: The model with the shapes.
+        pairs: The pairs that may touch, shape [pair_count, 2]; None if a broad phase has to discover them.
+        wanted_of_newton: A requirement that only Newton's pipeline meets, as the beginning of a sentence.
     """
     if not model.device.is_cpu:
         return PathChoice("newton", f"the model is on {model.device}; the other paths are for the CPU")
@@ -69,7 +70,7 @@ def choose_path(model: newton.Model, pairs: np.ndarray | None, wanted_of_newton:
     ground = is_ground_pair(model, pairs)
     if ground.all():
         return PathChoice("ground", "every pair is of an infinite resting plane and a simple shape")
-    strange = ~np.isin(model.shape_type.numpy()[pairs], KNOWN_KINDS).all(axis=1)
+    strange = ~np.isin(model.shape_type.numpy()[pairs], BOUNDED_TYPES).all(axis=1)
     if strange.any():
         return PathChoice("newton", f"only it has bounds for {name_pair(model, pairs[strange][0])}")
     if has_surface_velocity(model):
@@ -82,23 +83,23 @@ def choose_path(model: newton.Model, pairs: np.ndarray | None, wanted_of_newton:
 
 @dataclass(frozen=True)
 class PathParts:
-    """What a path is built from."""
+    """The objects that a path is built from."""
 
     pipeline: AdaptedPipeline
-    """Newton's."""
+    """Newton's pipeline."""
 
     pairs: np.ndarray | None
-    """The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them."""
+    """The pairs that may touch, shape [pair_count, 2]; None if a broad phase has to discover them."""
 
     overflow: Overflow
-    """What a pass writes into, if the caller's buffer may be too small."""
+    """The buffers that passes write, a larger one if the caller's may be too small."""
 
     record: CapacityRecord
     """Receives the counts."""
 
 
 class GroundPath:
-    """All contacts are with the ground: one launch finds, writes, chooses and counts them. CPU only."""
+    """All contacts are with the ground: one launch finds, writes, selects and counts them. CPU only."""
 
     def __init__(self, parts: PathParts):
         """Prepare the table of pairs."""
@@ -121,7 +122,7 @@ class GroundPath:
 
     @staticmethod
     def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
-        """Contacts that a pass must be able to write."""
+        """Return the number of contacts that a pass must be able to write."""
         assert pairs is not None
         return ground_bound(model, pairs)
 
@@ -140,8 +141,8 @@ class GroundPath:
 class ListedPath:
     """Pairs from a list: the ground as in `GroundPath`, the rest by a broad phase of our own. CPU only.
 
-    Newton's narrow phase takes what the broad phase lists; it has nothing to do if nothing is near. Contacts are those
-    of Newton's pipeline, in another order: first the ground's, then those of Newton's narrow phase.
+    Pairs that are near are collided by `narrow`, and those that it does not know by Newton's narrow phase. Contacts
+    with the ground come first, then our own, then those of Newton's narrow phase.
     """
 
     def __init__(self, parts: PathParts):
@@ -154,24 +155,24 @@ class ListedPath:
         self._ground = GroundTable(model, pairs[ground], parts.pipeline.include_static_kinematic_pairs)
         self._ground.sort_by_world(model.body_world.numpy())
         owners = model.shape_body.numpy()[pairs]
-        may_meet = (owners >= 0).any(axis=1) & (owners[:, 0] != owners[:, 1])
-        moving = pairs[~ground & may_meet]
+        may_touch = (owners >= 0).any(axis=1) & (owners[:, 0] != owners[:, 1])
+        moving = pairs[~ground & may_touch]
         bodies = sort_by_body(model, moving)
         self._bodies, self._travel = StructArgument(bodies, device), StructArgument(travel_of(bodies), device)
-        self._ground.know_ways(owners_of(bodies, model.shape_count), self._travel.struct.way)
+        self._ground.use_travel(owners_of(bodies, model.shape_count), self._travel.struct.travelled)
         self._hulls = StructArgument(make_hulls(model, moving), device)
-        self._boxed = wp.zeros(model.shape_count, dtype=wp.int32, device=device)
+        self._aabb_pass = wp.zeros(model.shape_count, dtype=wp.int32, device=device)
         found: Any = Candidates()
         found.pair, found.count = self._arrays.pair, self._arrays.pair_count
-        self._meets = has_own_pairs(model, moving)
+        self._has_own_pairs = has_own_pairs(model, moving)
         found.near, found.near_count = found.pair, found.count
-        if self._meets:
+        if self._has_own_pairs:
             found.near, found.near_count = wp.empty_like(found.pair), wp.empty_like(found.count)
         found.near_number = wp.empty(len(found.near), dtype=wp.int32, device=device)
         found.pass_number, found.own_rows = (wp.zeros(1, dtype=wp.int32, device=device) for _ in range(2))
         self._candidates = StructArgument(found, device)
         self._rows, self._structs = RowArguments(device), StructCache(device)
-        self._end = PassEnd(parts.pipeline, parts.overflow, parts.record, found.own_rows)
+        self._finisher = PassFinisher(parts.pipeline, parts.overflow, parts.record, found.own_rows)
         self._all = PassSpan((0, len(self._ground.shapes)), (0, bodies.count))
 
     def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None, same_shapes: bool) -> None:
@@ -180,15 +181,15 @@ class ListedPath:
         if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
         self._search(view, self._all, same_shapes, self._overflow, buffer)
-        self._end.run(view.body_q, buffer)
+        self._finisher.run(view.body_q, buffer)
 
     def split(self, bounds: np.ndarray, body_world: np.ndarray) -> ListedRanges | None:
         """See `SapCollisionPipeline.split`."""
         if np.isin(self._model.shape_type.numpy()[self._pairs], MESH_LIKE).any():
-            return None  # Newton shares room among all pairs of triangles
+            return None  # Newton shares one buffer among all pairs of triangles
         body = self._bodies.struct.body.numpy()
         first_body = np.searchsorted(np.where(body < 0, -1, body_world[body]), bounds)
-        first_body[0] = 0  # whether a fixture was changed is seen by the first range
+        first_body[0] = 0  # the first range checks whether fixtures have changed
         first_pair = np.searchsorted(body_world[self._model.shape_body.numpy()[self._ground.shapes]], bounds)
         steps = [list(itertools.pairwise(first.tolist())) for first in (first_pair, first_body)]
         most = most_of_pairs(self._model, self._pairs, body_world, bounds)
@@ -199,20 +200,20 @@ class ListedPath:
 
         def find(view: SapCollisionState, span: PassSpan, kind_of_pass: int) -> None:
             self._search(view, span, kind_of_pass == FURTHER, ranges.overflow, ranges.buffer)
-            self._end.run_range(view.body_q, ranges, kind_of_pass)
+            self._finisher.run_range(view.body_q, ranges, kind_of_pass)
 
         ranges.find_span = find
         return ranges
 
     @staticmethod
     def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
-        """Contacts that a pass must be able to write."""
+        """Return the number of contacts that a pass must be able to write."""
         return contact_bound(model, pairs)
 
     def _search(
         self, view: SapCollisionState, span: PassSpan, same: bool, overflow: Overflow, buffer: newton.Contacts
     ) -> None:
-        """Write what is found of ``span`` where ``overflow`` says; Newton's narrow phase looks at the rest."""
+        """Write the contacts of ``span`` where ``overflow`` says; Newton's narrow phase collides the rest."""
         written = overflow.written(buffer)
 
         def search() -> None:
@@ -226,8 +227,8 @@ class ListedPath:
             ]
             rows = [overflow.tables, self._rows.of(written), self._rows.of(buffer)]
             self._launch(search_pairs, [*pairs, shapes, view.body_q, int(same), *rows])
-            if self._meets:
-                self._launch(meet_pairs, [shapes, self._hulls.array, travel, *rows])
+            if self._has_own_pairs:
+                self._launch(collide_pairs.of(Variant()), [shapes, self._hulls.array, travel, *rows])
 
         self._pipeline.collide_with(search, view, written)
 
@@ -236,7 +237,7 @@ class ListedPath:
         wp.launch(kernel, dim=1, inputs=inputs, outputs=outputs, block_dim=1, device=device, record_tape=False)
 
     def _shapes(self) -> wp.array:
-        """The `Shapes`; arrays of the model may have been replaced since the last pass."""
+        """Return the `Shapes`; arrays of the model may have been replaced since the last pass."""
         model, arrays = self._model, self._arrays
         fields = {
             "body": model.shape_body,
@@ -253,7 +254,7 @@ class ListedPath:
             "data": arrays.data,
             "lower": arrays.lower,
             "upper": arrays.upper,
-            "boxed": self._boxed,
+            "aabb_pass": self._aabb_pass,
         }
         return self._structs.get(fields, Shapes)
 
@@ -262,9 +263,9 @@ class NewtonPath:
     """Newton's pipeline as it is, on both devices."""
 
     def __init__(self, parts: PathParts):
-        """Prepare the end of the passes."""
+        """Prepare to finish passes."""
         self._pipeline, self._overflow = parts.pipeline, parts.overflow
-        self._end = PassEnd(parts.pipeline, parts.overflow, parts.record)
+        self._finisher = PassFinisher(parts.pipeline, parts.overflow, parts.record)
 
     def find(self, view: SapCollisionState, buffer: newton.Contacts, dt: float | None, same_shapes: bool) -> None:
         """Fill ``buffer``."""
@@ -272,11 +273,11 @@ class NewtonPath:
         if buffer.clear_buffers and written is not buffer:
             buffer.clear(bump_generation=False)
         self._pipeline.collide(view, written, dt=dt)
-        self._end.run(view.body_q, buffer)
+        self._finisher.run(view.body_q, buffer)
 
     @staticmethod
     def bound(model: newton.Model, pairs: np.ndarray | None) -> int:
-        """Contacts that a pass must be able to write."""
+        """Return the number of contacts that a pass must be able to write."""
         return contact_bound(model, pairs)
 
 

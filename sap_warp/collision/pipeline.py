@@ -30,7 +30,7 @@ from .model import SapCollisionModel, newton_model_of
 from .newton_compat import SORTED_TRIANGLES_MAX, AdaptedPipeline, has_surface_velocity, publish_capacity
 from .paths import PATHS, NewtonPath, PathChoice, PathParts, choose_path
 from .ranges import Ranges
-from .repair.coplanar_boxes import SeamFilter, find_seams
+from .repair.coplanar_boxes import GhostContactFilter, find_coplanar_boxes
 from .state import CollisionStateLike, sap_collision_state_from_state
 
 BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
@@ -38,7 +38,7 @@ BROAD_PHASE_MODES = ("explicit", "sap", "nxn")
 
 _UNSUPPORTED_ACTIONS = ("raise", "warn")
 _OPTIONS_OF_PAIRS = {"shape_pairs_filtered", "include_static_kinematic_pairs"}
-"""Options of Newton's pipeline that only say which shapes may meet."""
+"""Options of Newton's pipeline that only say which shapes may touch."""
 
 
 def sap_normalize_broad_phase_mode(mode: Any) -> str:
@@ -72,16 +72,16 @@ class SapCollisionPipeline:
     """
 
     newton_pipeline: newton.CollisionPipeline
-    """The pipeline that does the work, except for what a faster path does instead of it."""
+    """Newton's pipeline; a faster path replaces parts of it."""
 
     path: PathChoice
-    """Which way the contacts are found and why, see `paths`; ``str(path)`` is a sentence."""
+    """The path to the contacts and the reason for it, see `paths`; ``str(path)`` is a sentence."""
 
     record: CapacityRecord
-    """What passes found and dropped; `check` and the counts below report it."""
+    """Counts of what passes found and dropped; `check` and the properties below report them."""
 
     unsupported_pairs: list[UnsupportedPair]
-    """Pairs of shapes that may meet and for which there is no narrow phase; empty unless they were let pass."""
+    """Pairs of shapes that may touch and for which there is no narrow phase; empty unless they were let pass."""
 
     def __init__(
         self,
@@ -98,14 +98,14 @@ class SapCollisionPipeline:
         """Allocate all buffers; `collide` allocates nothing.
 
         Args:
-            collision_model: Whose shapes.
+            collision_model: The model with the shapes.
             rigid_contact_max: Contacts that the buffer can hold, over all worlds; None estimates it.
             broad_phase: ``"explicit"``, ``"sap"`` or ``"nxn"``, or an instance together with ``narrow_phase``.
                 None is ``"explicit"`` if the model has precomputed pairs, else ``"sap"``.
             narrow_phase: Expert instance, only together with an instance of a broad phase. On the CPU the launches of
                 instances of Newton's own classes are adapted during a pass, those of subclasses are not.
             deterministic: Sort the contacts, so that their order does not depend on how threads were scheduled. On
-                the CPU the order is reproducible anyway. None sorts on CUDA where meshes or heightfields may meet.
+                the CPU the order is reproducible anyway. None sorts on CUDA where meshes or heightfields may touch.
             strict_capacity: Raise `ContactCapacityError` when the host next asks for a count, instead of one
                 warning, if contacts were dropped.
             unsupported_pairs: ``"raise"``, or ``"warn"`` to let such pairs pass through each other.
@@ -113,7 +113,7 @@ class SapCollisionPipeline:
                 ``shape_pairs_filtered``, ``max_triangle_pairs`` or ``reduce_contacts``.
 
         Raises:
-            ValueError: An option has no valid value, shapes may meet that no narrow phase can handle or that are
+            ValueError: An option has no valid value, shapes may touch that no narrow phase can handle or that are
                 hydroelastic, an option needs a larger ``rigid_contact_max``, or memory is too small for it.
             TypeError: An argument is of the wrong type.
         """
@@ -160,8 +160,8 @@ class SapCollisionPipeline:
         self._overflow = Overflow(model, capacity, larger)
         self.record = CapacityRecord(pipeline, strict_capacity, self._overflow)
         self._path = path(PathParts(pipeline, pairs, self._overflow, self.record))
-        seams = find_seams(model, pairs)
-        self._seams = SeamFilter(model, seams) if len(seams) else None
+        coplanar = find_coplanar_boxes(model, pairs)
+        self._ghosts = GhostContactFilter(model, coplanar) if len(coplanar) else None
 
     def contacts(self) -> SapContacts:
         """Allocate a buffer for this pipeline; reuse it in every step."""
@@ -186,8 +186,8 @@ class SapCollisionPipeline:
             state: Body poses.
             contacts: A buffer from `contacts`, or any `newton.Contacts` of the same size.
             dt: Horizon of speculative contacts [s]; only with ``speculative_contact_gap_max``.
-            same_shapes: No shape was moved on its body, scaled or exchanged and no margin or gap changed since the last
-                pass. Else the pass looks whether they did, which takes some 20 ns for each shape that moves.
+            same_shapes: No shape was moved on its body, scaled or replaced and no margin or gap changed since the last
+                pass. Else the pass checks that, which takes some 20 ns for each shape that moves.
 
         Raises:
             TypeError: An argument is of the wrong type or precision.
@@ -208,22 +208,22 @@ class SapCollisionPipeline:
             )
         view.refresh()
         self._path.find(view, buffer, dt, same_shapes)
-        if self._seams is not None:
-            self._seams.run(view.body_q, buffer)
+        if self._ghosts is not None:
+            self._ghosts.run(view.body_q, buffer)
 
     def split(self, bounds: np.ndarray, body_world: np.ndarray) -> Ranges | None:
-        """Detection for a range of the worlds at a time, if it gives the contacts that `collide` gives; else None.
+        """Return the detection for a range of worlds at a time, if its contacts are those of `collide`; else None.
 
-        It does on the CPU, where pairs are listed and neither meshes nor height fields. Where a buffer of this pipeline
-        is too small for all worlds, `collide` drops contacts that ranges of them keep.
+        They are on the CPU, where all pairs are listed and without meshes and height fields. Where a buffer of this
+        pipeline is too small for all worlds, `collide` drops contacts that ranges keep.
 
         Args:
             bounds: First world of each range, and the number of worlds.
-            body_world: World of each body, growing.
+            body_world: World of each body, ascending.
         """
         ranges = None if isinstance(self._path, NewtonPath) else self._path.split(bounds, body_world)
         if ranges is not None:
-            ranges.seams = self._seams
+            ranges.ghosts = self._ghosts
         return ranges
 
     @property
@@ -233,7 +233,7 @@ class SapCollisionPipeline:
 
     @property
     def deterministic(self) -> bool:
-        """Whether contacts are sorted."""
+        """True if contacts are sorted."""
         return bool(self.newton_pipeline.deterministic)
 
     @property
@@ -284,7 +284,7 @@ class SapCollisionPipeline:
 
 
 def _are_expert_instances(broad_phase: Any, narrow_phase: Any) -> bool:
-    """Whether both stages are given as instances.
+    """Return True if both stages are given as instances.
 
     Raises:
         ValueError: Only one of them is.
@@ -313,7 +313,7 @@ def _choose_mode(model: newton.Model, broad_phase: Any, newton_options: dict[str
 
 
 def _explicit_pairs(model: newton.Model, mode: Any, newton_options: dict[str, Any]) -> np.ndarray | None:
-    """The pairs that the explicit broad phase will test; None for the others."""
+    """Return the pairs that the explicit broad phase will test; None for other broad phases."""
     if mode != "explicit" and not isinstance(mode, newton.geometry.BroadPhaseExplicit):
         return None
     pairs = newton_options.get("shape_pairs_filtered")
@@ -325,20 +325,22 @@ def _pair_list(pairs: wp.array | None) -> np.ndarray | None:
 
 
 def needs_sorting(model: newton.Model, pairs: np.ndarray | None, newton_options: dict[str, Any]) -> bool:
-    """Whether contacts come in an order that would make a world depend on its neighbours on CUDA.
+    """Return True if the order of contacts would make a world depend on its neighbours on CUDA.
 
     Args:
-        model: Whose shapes.
-        pairs: The pairs that may meet, shape [pair_count, 2]; None if a broad phase has to discover them.
+        model: The model with the shapes.
+        pairs: The pairs that may touch, shape [pair_count, 2]; None if a broad phase has to discover them.
         newton_options: With more triangle pairs than Newton can number, it cannot sort.
     """
     kinds = model.shape_type.numpy()
-    met = kinds if pairs is None else kinds[pairs]
-    return bool(np.isin(met, MESH_LIKE).any()) and newton_options.get("max_triangle_pairs", 0) < SORTED_TRIANGLES_MAX
+    collided = kinds if pairs is None else kinds[pairs]
+    return (
+        bool(np.isin(collided, MESH_LIKE).any()) and newton_options.get("max_triangle_pairs", 0) < SORTED_TRIANGLES_MAX
+    )
 
 
 def _wanted_of_newton(expert: bool, deterministic: bool, mode: Any, newton_options: dict[str, Any]) -> str:
-    """What was asked for that only Newton's own stages do, as the beginning of a sentence; empty if nothing was."""
+    """Name the option that only Newton's own stages provide, as the beginning of a sentence; empty if there is none."""
     if expert:
         return "broad and narrow phase are given as instances"
     options = {"deterministic"} if deterministic else set(newton_options) - _OPTIONS_OF_PAIRS

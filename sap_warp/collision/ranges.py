@@ -1,7 +1,7 @@
 """Contacts of a few worlds at a time.
 
-While a few worlds take many steps, only their contacts are of interest. They go into a small buffer, the same for all
-ranges of worlds, which stays in the cache. It has room for all contacts of a range: a pass over all worlds drops some
+While a few worlds take many steps, only their contacts are needed. They are written into a small buffer, which all
+ranges of worlds share and which stays in the cache. It holds all contacts of a range: a pass over all worlds drops some
 of them if the caller's buffer is too small for all worlds together, and ranges do not.
 """
 
@@ -15,36 +15,36 @@ import numpy as np
 import warp as wp
 
 from ..model.model import SapState
-from .buffers.counts import FIRST, FURTHER, note_totals
+from .buffers.counts import FIRST, FURTHER, count_totals
 from .buffers.overflow import Overflow
 from .buffers.records import CapacityRecord
 from .buffers.rows import RowArguments
 from .narrow.ground import GroundTable
 from .newton_compat import AdaptedPipeline
-from .repair.coplanar_boxes import SeamFilter
+from .repair.coplanar_boxes import GhostContactFilter
 from .state import SapCollisionState, sap_collision_state_from_state
 
 Span = tuple[int, int]
-"""The first one, and the one behind the last."""
+"""The first entry and the end, one behind the last entry."""
 
 
 class Ranges:
-    """Finds the contacts of ranges of worlds; the rows of a range are those of a pass over all worlds, in order."""
+    """Finds the contacts of ranges of worlds, each equal to those of a pass over all worlds, in the same order."""
 
     buffer: newton.Contacts
-    """The contacts of the range that was last looked at."""
+    """The contacts of the range that `find` was last called for."""
 
     passes = 1024
-    """The most passes that a range may make before the next one: so many totals over all ranges are kept."""
+    """Limit of the passes of a range before the next range begins: totals over all ranges are kept for each."""
 
-    seams: SeamFilter | None = None
-    """Takes contacts out, as after a pass over all worlds."""
+    ghosts: GhostContactFilter | None = None
+    """Invalidates ghost contacts, as after a pass over all worlds."""
 
     def __init__(self, pipeline: AdaptedPipeline, record: CapacityRecord, bodies: np.ndarray, capacity: int):
         """Allocate the buffer.
 
         Args:
-            pipeline: Newton's.
+            pipeline: Newton's pipeline.
             record: Receives the counts.
             bodies: The model's first body of each range, and the number of bodies.
             capacity: Contacts that a range can have.
@@ -57,25 +57,25 @@ class Ranges:
     def find(self, i: int, state: SapState, is_first: bool) -> None:
         """Replace the content of `buffer` by the contacts of range ``i`` at ``state``.
 
-        ``is_first`` starts the count of its passes, see `note`.
+        ``is_first`` starts the count of its passes, see `count`.
         """
         view = sap_collision_state_from_state(state)
         view.refresh(slice(int(self._body[i]), int(self._body[i + 1])))
         self._find(i, view, FIRST if is_first else FURTHER)
 
-        if self.seams is not None:
-            self.seams.run(view.body_q, self.buffer)
+        if self.ghosts is not None:
+            self.ghosts.run(view.body_q, self.buffer)
 
-    def note(self) -> None:
-        """After all ranges have made as many passes: note the most contacts of these passes in the record."""
-        wp.launch(note_totals, dim=1, outputs=[self.counts.array], device=self._device, record_tape=False)
+    def count(self) -> None:
+        """After all ranges have made as many passes: raise the peak of the record to the most contacts of a pass."""
+        wp.launch(count_totals, dim=1, outputs=[self.counts.array], device=self._device, record_tape=False)
 
     def _find(self, i: int, view: SapCollisionState, kind_of_pass: int) -> None:
         raise NotImplementedError
 
 
 class GroundRanges(Ranges):
-    """All contacts are with the ground."""
+    """Ranges of a `GroundPath`: all contacts are with the ground."""
 
     def __init__(
         self,
@@ -89,12 +89,12 @@ class GroundRanges(Ranges):
         """Sort pairs by world.
 
         Args:
-            pipeline: Newton's.
+            pipeline: Newton's pipeline.
             table: The pairs; it will belong to this object.
-            selects: Whether a pass over all worlds selects, see `make_ground_kernel`. Here the buffer holds all.
+            selects: True if a pass over all worlds selects: the same kernel runs here, though this buffer holds all.
             record: Receives the counts.
             bounds: First world of each range, and the number of worlds.
-            body_world: World of each of the model's bodies, growing.
+            body_world: World of each of the model's bodies, ascending.
         """
         self._table, self._selects = table, selects
         self._pair = np.searchsorted(table.sort_by_world(body_world), bounds)
@@ -110,7 +110,7 @@ class GroundRanges(Ranges):
 
 
 class PassSpan(NamedTuple):
-    """What a pass of `ListedPath` looks at."""
+    """The part of a `ListedPath` that a pass covers."""
 
     ground: Span
     """Pairs of the `GroundTable`."""
@@ -120,7 +120,7 @@ class PassSpan(NamedTuple):
 
 
 class ListedRanges(Ranges):
-    """Pairs from a list, see `ListedPath`."""
+    """Ranges of a `ListedPath`: pairs from a list."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class ListedRanges(Ranges):
         super().__init__(pipeline, record, bodies, capacity)
         self._spans = spans
         self.find_span: Callable[[SapCollisionState, PassSpan, int], Any] | None = None
-        """Fills `buffer` by the contacts of a span; told the kind of the pass."""
+        """Fills `buffer` with the contacts of a span; its last argument is the kind of the pass."""
 
     def _find(self, i: int, view: SapCollisionState, kind_of_pass: int) -> None:
         assert self.find_span is not None

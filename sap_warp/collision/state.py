@@ -14,7 +14,7 @@ from ..model.model import SapState
 
 @wp.kernel(enable_backward=False)
 def round_poses(pose_in: wp.array[wp.transformd], pose_out: wp.array[wp.transformf]) -> None:
-    """Poses in fp32, nearest to those in fp64."""
+    """Round poses from fp64 to fp32."""
     i = wp.tid()
     p = wp.transform_get_translation(pose_in[i])
     q = wp.transform_get_rotation(pose_in[i])
@@ -26,19 +26,19 @@ def round_poses(pose_in: wp.array[wp.transformd], pose_out: wp.array[wp.transfor
 
 @dataclass(eq=False)
 class SapCollisionState:
-    """What collision detection reads of a state."""
+    """The arrays of a state that collision detection reads."""
 
     body_q: wp.array
     """Body poses in world frame [m, quaternion xyzw], shape [body_count], fp32."""
 
     body_qd: wp.array | None = None
-    """Body twists [v_C, w] in world frame [m/s, rad/s], shape [body_count]; only speculative contacts read them."""
+    """Body twists [v_C, w] in world frame [m/s, rad/s], shape [body_count]; only speculative contacts need them."""
 
     body_q_source: wp.array | None = None
     """Poses in fp64 that `body_q` is rounded from by `refresh`; None if `body_q` is the state's own array."""
 
     particle_q: wp.array | None = None
-    """Newton's pipeline asks for it; the solver refuses particles."""
+    """Newton's pipeline reads this attribute; the solver refuses particles."""
 
     def refresh(self, bodies: slice | None = None) -> None:
         """Round the fp64 poses, of all bodies or of some, into `body_q`: one launch, no allocation.
@@ -57,7 +57,7 @@ class SapCollisionState:
 CollisionStateLike: TypeAlias = SapCollisionState | SapState | newton.State
 
 _ROUNDED: WeakKeyDictionary[SapState, SapCollisionState] = WeakKeyDictionary()
-"""fp32 poses of states in fp64, as long as the state lives."""
+"""fp32 poses of each state in fp64, kept as long as the state lives."""
 
 
 def sap_collision_state_from_state(state: CollisionStateLike) -> SapCollisionState:

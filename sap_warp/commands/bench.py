@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import SUMMARIES
 from .common import (
     COMPILING,
     DEFAULT_SCENE,
@@ -39,7 +40,7 @@ DEFAULT_DURATION = 4.0
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("bench", help="measure how fast a scene runs", **scene_listing())
+    parser = commands.add_parser("bench", help=SUMMARIES["bench"], **scene_listing())
     add = parser.add_argument
     add("--scene", default=DEFAULT_SCENE, help="scene file or name (default: %(default)s)")
     add("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")

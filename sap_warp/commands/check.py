@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.notes import show_notes
 from ..core.printable import printable
+from . import SUMMARIES
 from .common import add_confine_argument, find_device, positive_int, print_summary, print_table, scene_listing
 from .sources import find_source, load_source
 
@@ -26,7 +27,7 @@ _LISTS = {
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("check", help="validate a scene file and say what is in it", **scene_listing())
+    parser = commands.add_parser("check", help=SUMMARIES["check"], **scene_listing())
     parser.add_argument("scene", nargs="?", help="scene file or name, or a URDF, MJCF or USD file")
     parser.add_argument("--robot", metavar="NAME", help="a robot in place of a scene, see 'sap-warp robots'")
     parser.add_argument("--strict", action="store_true", help="fail if the scene asks for something unsupported")

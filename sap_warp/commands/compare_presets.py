@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scene.shipped.scene_files import find_scene_file
+from . import SUMMARIES
 from .common import (
     COMPILING,
     EXIT_OK,
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser(
-        "compare-presets", help="measure what precision and contact model change in one step", **scene_listing()
-    )
+    parser = commands.add_parser("compare-presets", help=SUMMARIES["compare-presets"], **scene_listing())
     add = parser.add_argument
     add("scene", help="scene file or name")
     add("--steps", type=positive_int, default=400, metavar="N", help="steps (default: %(default)s)")

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.task_names import TASKS
 from ..scene.shipped.scene_files import SHORT_NAMES, shipped_scenes
+from . import SUMMARIES
 from .common import EXIT_OK
 
 PRESETS = ("approx32", "approx64", "drake", "robot")
@@ -47,13 +48,16 @@ autoload -U +X bashcompinit && bashcompinit
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("completion", help="print a script that completes this command in a shell")
+    parser = commands.add_parser("completion", help=SUMMARIES["completion"])
     parser.add_argument("shell", choices=("bash", "zsh"))
-    parser.set_defaults(command=lambda arguments: run(arguments, commands.choices))
+    parser.set_defaults(command=run)
 
 
-def run(arguments: argparse.Namespace, parsers: dict[str, argparse.ArgumentParser]) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print the script."""
+    from ..cli import make_parsers
+
+    _, parsers = make_parsers()
     print((_ZSH if arguments.shell == "zsh" else "") + completion_script(arguments.shell, parsers), end="")
     return EXIT_OK
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.printable import printable
+from . import SUMMARIES
 from .common import (
     EXIT_OK,
     add_run_arguments,
@@ -36,8 +37,8 @@ exit code: 0 if nothing is worse than a warning, 1 if there is a problem, 2 if t
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    help_text = "run a scene and say what goes wrong, why, and what to change"
-    parser = commands.add_parser("diagnose", help=help_text, description=_DESCRIPTION, **scene_listing())
+    text = {"help": SUMMARIES["diagnose"], "description": _DESCRIPTION}
+    parser = commands.add_parser("diagnose", **text, **scene_listing())
     add_run_arguments(parser, num_worlds=1, duration=2.0)
     add = parser.add_argument
     add("--after", type=positive_seconds, metavar="S", help="look only at what happens after so many seconds")

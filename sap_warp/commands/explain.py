@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from . import SUMMARIES
 from .common import (
     EXIT_OK,
     CommandError,
@@ -23,9 +24,7 @@ from .sources import find_source, load_source
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser(
-        "explain", help="say which values a pair of shapes uses in contact and what to expect of it", **scene_listing()
-    )
+    parser = commands.add_parser("explain", help=SUMMARIES["explain"], **scene_listing())
     parser.add_argument("scene", help="scene file or name")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help="two shapes by label, end of it, body or index")
     parser.add_argument("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")

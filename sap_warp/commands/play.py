@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from . import SUMMARIES
 from .common import (
     COMPILING,
     EXIT_OK,
@@ -22,7 +23,7 @@ from .train import RUNS, task_listing
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("play", help="try a policy that was learned", **task_listing())
+    parser = commands.add_parser("play", help=SUMMARIES["play"], **task_listing())
     add = parser.add_argument
     add("task", help="name of a shipped task, file.py:Class or module:Class")
     add("--checkpoint", type=Path, metavar="PLACE", help="checkpoint or its folder (default: the newest in runs)")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from . import SUMMARIES
 from .common import EXIT_OK, CommandError, add_run_arguments, asked_by_user, positive_int, scene_listing
 from .run import advance, make_simulation, prepare, verdict
 from .sources import find_source
@@ -15,7 +16,7 @@ DEFAULT_SIGNALS = "energy,contacts,iterations"
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("plot", help="simulate a scene and draw or write signals over time", **scene_listing())
+    parser = commands.add_parser("plot", help=SUMMARIES["plot"], **scene_listing())
     add_run_arguments(parser, num_worlds=1, duration=2.0)
     add = parser.add_argument
     text = "names with commas between them, such as joint_q:*knee,body_q:torso.z,energy (default: %(default)s)"

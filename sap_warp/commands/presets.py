@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from . import SUMMARIES
 from .common import EXIT_OK, print_table
 
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("presets", help="print what each preset chooses")
+    parser = commands.add_parser("presets", help=SUMMARIES["presets"])
     parser.set_defaults(command=run)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from . import SUMMARIES
 from .common import EXIT_OK, print_table
 
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("robots", help="list the robots that 'run --robot' and from_robot know")
+    parser = commands.add_parser("robots", help=SUMMARIES["robots"])
     parser.set_defaults(command=run)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.notes import show_notes
+from . import SUMMARIES
 from .common import (
     COMPILING,
     EXIT_DIVERGED,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("run", help="simulate a scene and print a summary", **scene_listing())
+    parser = commands.add_parser("run", help=SUMMARIES["run"], **scene_listing())
     add_run_arguments(parser, num_worlds=64, duration=4.0)
     parser.add_argument("--viewer", choices=("viser",), help="show it in a page of the browser while it runs")
     add_viewer_arguments(parser)

@@ -6,10 +6,12 @@ import argparse
 import json
 from typing import Any
 
+from . import SUMMARIES
+
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("schema", help="print the JSON schema of scene files, for editors")
+    parser = commands.add_parser("schema", help=SUMMARIES["schema"])
     parser.set_defaults(command=run)
 
 

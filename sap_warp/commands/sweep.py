@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scene.shipped.scene_files import find_scene_file
+from . import SUMMARIES
 from .common import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -48,7 +49,7 @@ exit code: 0 if every point has been run, 1 if some failed, 2 if the request can
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
     text = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _EPILOG, "description": _DESCRIPTION}
-    parser = commands.add_parser("sweep", help="run a scene with many values of its parameters", **text)
+    parser = commands.add_parser("sweep", help=SUMMARIES["sweep"], **text)
     add = parser.add_argument
     add("scene", nargs="?", help="scene file or name; not needed with --resume, --retry, --plot or --point")
     add("-o", "--output", type=Path, metavar="FOLDER", help="where to keep it (default: SCENE_sweep)")

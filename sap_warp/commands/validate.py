@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import SUMMARIES
 from .common import CommandError, find_device
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command."""
     parser = commands.add_parser(
         "validate",
-        help="compare with Drake, MuJoCo and closed forms, and print the table",
+        help=SUMMARIES["validate"],
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Needs the extra 'validate': pip install 'sap-warp[validate]'. Exit code 1 if a bound is not kept.",
     )

@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
+from . import SUMMARIES
 from .common import CommandError, add_run_arguments, positive_int, scene_listing
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to ``commands``, an argparse sub-parser action."""
-    parser = commands.add_parser("view", help="simulate a scene in a page of the browser", **scene_listing())
+    parser = commands.add_parser("view", help=SUMMARIES["view"], **scene_listing())
     add_run_arguments(parser, num_worlds=1, duration=None)
     parser.add_argument("--paused", action="store_true", help="wait for Play")
     add_viewer_arguments(parser)

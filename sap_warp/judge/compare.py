@@ -19,10 +19,10 @@ from typing import Any
 import newton
 import numpy as np
 
+from ..model.joint_types import FLOATING_JOINTS, SCALAR_JOINTS
 from ..scene.shipped.scenes import build_scene, randomize_start
 from ..simulation import Simulation
 from ..solver import SolverSAP, SolveStatus
-from ..solver.model.layout import FLOATING_JOINTS, SCALAR_JOINTS
 
 REFERENCE = "approx64"
 OTHERS = ("approx32", "drake")
@@ -130,7 +130,7 @@ def compare_presets(
         if step % every == 0:
             velocity = _velocity(run.solver)
             reference.append(velocity)
-            with_contact += int(np.count_nonzero(run.solver.contact_jacobian.contact_count.numpy()))
+            with_contact += int(np.count_nonzero(run.solver.contact_stage.contact_count.numpy()))
             not_converged += int(np.count_nonzero(run.solver.status != SolveStatus.CONVERGED))
             for solver, found in zip(others, differences, strict=True):
                 solver.step(before, scratch, run.control, run.contacts, sim.dt)

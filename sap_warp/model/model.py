@@ -4,7 +4,7 @@ Nothing here copies an array unless the name says so (`state()`, `control()`, `a
 of the `*_from_newton` functions shares its memory with the Newton object it came from.
 
 Two conventions meet in these objects. ``"public"`` is what users and Newton see, ``"sap"`` is what the solver
-kernels read; `sap_warp.solver.state.boundary` holds the formulas. Order flags say which of the two a buffer is in.
+kernels read; `sap_warp.solver.state.conversions` holds the formulas. Order flags say which of the two a buffer is in.
 """
 
 from __future__ import annotations

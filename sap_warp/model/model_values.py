@@ -11,6 +11,7 @@ from typing import Any
 import newton
 import numpy as np
 
+from .joint_types import SCALAR_JOINTS
 from .model import TAU_ATTRIBUTE, TAU_NAMESPACE
 
 NUMBER = "a number"
@@ -41,7 +42,6 @@ _BY_BODY = {"body_mass": FINITE_POSITIVE, "body_com": FINITE, "body_inertia": FI
 _BY_SHAPE = dict.fromkeys(
     ("shape_material_ke", "shape_material_mu", f"{TAU_NAMESPACE}.{TAU_ATTRIBUTE}"), FINITE
 )  # negative is "not given"
-_WITH_AXES = [int(kind) for kind in (newton.JointType.REVOLUTE, newton.JointType.PRISMATIC, newton.JointType.D6)]
 _SHOWN = 3
 
 
@@ -95,7 +95,7 @@ def _listed(name: str, values: np.ndarray, bad: np.ndarray, owner: Any, labels: 
 
 def _direction_problems(model: newton.Model, owner: np.ndarray, labels: Any, worlds: Any) -> Iterator[str]:
     """Axes and rotations that have no direction."""
-    has_axes = np.isin(model.joint_type.numpy(), _WITH_AXES)[owner]
+    has_axes = np.isin(model.joint_type.numpy(), SCALAR_JOINTS)[owner]
     found = {"joint_axis": (model.joint_axis.numpy(), has_axes, owner)}
     for name in ("joint_X_p", "joint_X_c"):
         found[name] = (getattr(model, name).numpy()[:, 3:], True, np.arange(model.joint_count))

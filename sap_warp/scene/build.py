@@ -14,12 +14,12 @@ from ..core.notes import Note
 from ..model.model import register_tau
 from .assets.sources import AssetSourceError
 from .objects.materials import describe_unused
-from .schema import Scene
 from .text.document import SceneDocument
 from .text.errors import Complaint, Path, Problem, SapSceneError, format_path
 
 if TYPE_CHECKING:
     from .assets.mjcf.bodies.keyframes import KeyEntries
+    from .schema import Scene
 
 
 TIME_STEP_NOTE = "time-step"
@@ -75,6 +75,10 @@ class SceneBuild:
         """Which edit set an entry of joint_q last."""
         self.provenance: dict[tuple[int, str], str] = {}
         """Which part of the scene gave a shape (by number) a value (by name)."""
+
+    def begin_again(self, scene: Scene) -> SceneBuild:
+        """Return an empty build of another scene that stands in the same text."""
+        return SceneBuild(self.document, scene)
 
     @property
     def default_tau(self) -> float | None:

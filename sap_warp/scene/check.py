@@ -9,13 +9,13 @@ from typing import Any
 import newton
 import numpy as np
 
+from ..model.joint_types import QUATERNION_JOINTS
 from .build import SceneBuild
 from .edits.selectors import joint_entries
-from .objects.bounds import COORDINATE, LENGTH, MAX_INERTIA, MAX_MASS, SIZE, SPEED, Quantity
+from .text.bounds import COORDINATE, LENGTH, MAX_INERTIA, MAX_MASS, SIZE, SPEED, Quantity
 from .text.errors import Complaint, Path
 
 _MESHES = (newton.GeoType.MESH, newton.GeoType.CONVEX_MESH)
-_WITH_QUATERNION = (newton.JointType.FREE, newton.JointType.DISTANCE, newton.JointType.BALL)
 
 
 def check_result(build: SceneBuild) -> None:
@@ -93,14 +93,14 @@ def _check_joints(build: SceneBuild) -> None:
             for frame in (builder.joint_X_p, builder.joint_X_c):
                 _check_bound(frame[joint], LENGTH, f"a frame of joint {label!r}")
             _check_bound([builder.joint_qd[dof] for dof in dofs], SPEED, f"the velocity of joint {label!r}")
-            if kind not in _WITH_QUATERNION:
+            if kind not in QUATERNION_JOINTS:
                 for dof in dofs:
                     _check_dof(builder, dof, label)
         edits = [build.edited[entry] for entry in coordinates if entry in build.edited]
         with build.at(*(edits[-1] if edits else paths.get(joint, ()))):
             positions = builder.joint_q[coordinates.start : coordinates.stop]
             _check_bound(positions, COORDINATE, f"the position of joint {label!r}")
-            if kind in _WITH_QUATERNION:
+            if kind in QUATERNION_JOINTS:
                 _normalize(builder.joint_q, coordinates.stop - 4, label)
 
 

@@ -26,6 +26,8 @@ from ..solver.settings.options import override_options
 from ..solver.support import UnsupportedModelError, check_model
 from .assets.assets import import_assets
 from .assets.mjcf.bodies.keyframes import Keyframe, make_keyframes
+from .assets.sources.source_file import confined_by_environment
+from .assets.visuals import AssetVisuals, read_asset_visuals
 from .build import TIME_STEP_NOTE, SceneBuild
 from .check import check_result, note_changed_inertias, place_of
 from .edits.post_build import apply_initial_joint_q, apply_post_build
@@ -37,14 +39,12 @@ from .objects.joint_defaults import note_armature_of_floating_joints, set_joint_
 from .objects.joints import add_joints
 from .objects.materials import set_defaults
 from .objects.placement import note_misplaced_bodies
-from .objects.visuals import AssetVisuals, read_asset_visuals
+from .overrides import apply_overrides
 from .schema import Scene
 from .size import adding_bodies, check_size, copying_worlds, describe_simulation
 from .text.document import SceneDocument, read_document
 from .text.errors import SapSceneError, SapUnsupportedSceneFeature, show
-from .text.overrides import apply_overrides
 from .text.provenance import provenance_of_worlds
-from .text.source_file import confined_by_environment
 from .text.values import LARGEST_INTEGER
 from .validate import validate_document
 

@@ -5,15 +5,13 @@ The rates were measured on the shipped scenes, on one core of 2 to 3 GHz; they a
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import newton
 
-from ..core.notes import say
+from ..core.long_work import long_work
 from ..core.runtime.memory_budget import host_memory
 from .text.errors import Complaint
 
@@ -21,12 +19,8 @@ MAX_WORLDS = 2**20
 """Most worlds of a scene."""
 MAX_ENTRIES = 2**28
 """Most bodies, shapes and dofs of all worlds together."""
-LONG = 10.0
-"""Seconds from which on work is announced."""
 LARGE = 2 * 10**9
 """Bytes from which on a simulation gives a note."""
-INTERVAL = 30.0
-"""Seconds between lines about work that goes on, where there is no terminal."""
 
 _SECONDS_PER_BODY = 4e-3
 """To add a body of the scene with its shape and joint."""
@@ -105,40 +99,3 @@ def copying_worlds(world: newton.ModelBuilder, num_worlds: int) -> Iterator[None
     cost = cost_of_copies(world, num_worlds)
     with long_work(f"building {num_worlds:,} worlds: {cost}", cost.seconds):
         yield
-
-
-@contextmanager
-def long_work(what: str, seconds: float = LONG) -> Iterator[None]:
-    """A bar on a terminal, a line now and then elsewhere; Ctrl-C ends the work in either case.
-
-    Args:
-        what: What is being done.
-        seconds: How long it will take; nothing is said of what is short.
-    """
-    if seconds < LONG:
-        yield
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            progress.add_task(what, total=None)
-            yield
-    else:
-        done = threading.Event()
-
-        def report() -> None:
-            passed = 0.0
-            while not done.wait(INTERVAL):
-                passed += INTERVAL
-                say(f"{what}; {passed:.0f} s have passed")
-
-        say(what)
-        reporter = threading.Thread(target=report, name="sap-warp-progress", daemon=True)
-        reporter.start()
-        try:
-            yield
-        finally:
-            done.set()
-            reporter.join()

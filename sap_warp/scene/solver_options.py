@@ -6,7 +6,7 @@ import difflib
 from dataclasses import fields
 from typing import Any
 
-from .objects.bounds import FRICTION, RELAXATION, STIFFNESS
+from .text.bounds import FRICTION, RELAXATION, STIFFNESS
 from .text.errors import Complaint, Gathered, below
 from .text.values import read_number, show
 

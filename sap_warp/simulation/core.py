@@ -438,7 +438,7 @@ class SimulationCore(NamedViews, ParameterViews):
     def contact_counts(self) -> np.ndarray:
         """Contacts of each world in the last step."""
         self._health.look()
-        return np.concatenate([shard.solver.contact_jacobian.contact_count.numpy() for shard in self.shards])
+        return np.concatenate([shard.solver.contact_stage.contact_count.numpy() for shard in self.shards])
 
     def base_heights(self) -> np.ndarray:
         """Height of the first body of each world [m], shape (worlds,)."""

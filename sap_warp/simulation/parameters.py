@@ -20,8 +20,9 @@ import numpy as np
 import warp as wp
 
 from ..core.runtime.capture import launches
+from ..model.joint_types import FLOATING_JOINTS
 from ..model.model_values import FINITE, FINITE_POSITIVE, NUMBER, POSITIVE, is_bad
-from ..solver.contact.input import ground_shapes
+from ..solver.contact.data import ground_shapes
 from .kernels import SIMPLE_SHAPES, bound_shapes, invert_masses
 from .views.arrays import as_mask
 from .views.views import ViewAttribute, WorldView
@@ -65,7 +66,6 @@ PARAMETERS: Mapping[str, _Parameter] = {
 }
 
 
-_FLOATING = [int(newton.JointType.FREE), int(newton.JointType.DISTANCE)]
 
 
 class ParameterViews:
@@ -113,7 +113,7 @@ class Parameters:
         self._simple = np.isin(sim.model.shape_type.numpy(), SIMPLE_SHAPES)[int(shapes[0]) : int(shapes[-1])]
         """Which shapes of the worlds are nothing but their sizes."""
         kinds = np.repeat(sim.model.joint_type.numpy(), np.diff(sim.model.joint_qd_start.numpy()))
-        self._floats = np.isin(kinds, _FLOATING)[int(sim._names.starts_of("dof")[0]) :]
+        self._floats = np.isin(kinds, FLOATING_JOINTS)[int(sim._names.starts_of("dof")[0]) :]
         """Which dofs of the worlds belong to joints that have no friction."""
         ground = ground_shapes(sim.model)
         own = sim.model.shape_material_mu.numpy()[ground]
@@ -171,7 +171,7 @@ class Parameters:
             self._good[name] = wp.clone(view.array, device="cpu")
         first = 0
         for shard in sim.shards:
-            rows = shard.solver.contact_jacobian
+            rows = shard.solver.contact_stage
             if rows.ground_count:
                 last = first + len(rows.ground_mu)
                 rows.ground_mu, rows.own_ground = self.ground_mu[first:last], self._own_ground

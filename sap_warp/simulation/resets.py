@@ -73,7 +73,7 @@ class Resets:
         mask, values = self.read_mask(world_mask), wp.array(values, dtype=wp.float64, device=self._device)
         for shard in self._shards:
             first, last = (0, self._worlds) if shard.share is None else (shard.share.first, shard.share.last)
-            shard.solver.lengths.actuation.set(values, mask[first:last])
+            shard.solver.tendons.actuation.set(values, mask[first:last])
 
     def place(self, world_mask: Any = None) -> None:
         """Let the bodies of chosen worlds (None: all) follow their joints."""

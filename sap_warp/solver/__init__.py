@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .contact.stage import SapContactJacobian
+    from .contact.stage import SapContactStage as SapContactJacobian
     from .dynamics.free_motion import SapFreeMotion
     from .minimize.solve import SapContactSolve
     from .outputs.contact_forces import ContactForces

@@ -11,6 +11,7 @@ from newton.solvers import SolverBase
 
 from ..core.kernels.lanes import IN_A_WARP
 from ..core.kernels.launch import WorldRange, lanes_for
+from ..core.kernels.template import Variant
 from ..core.kernels.types import TYPES
 from ..core.runtime.capture import launches
 from ..core.runtime.memory_budget import WORLD_PLACE, check_room
@@ -28,11 +29,11 @@ from ..model.model import (
     register_tau,
     sap_model_from_newton,
 )
-from .contact.binning import make_bin_kernel
+from .contact.binning import bin_contacts
 from .contact.dropped import DroppedContacts
-from .contact.stage import SapContactJacobian
+from .contact.stage import SapContactStage
 from .dynamics.free_motion import SapFreeMotion
-from .equations.stage import SapConstraints
+from .equations.stage import SapEquations
 from .minimize.solve import SapContactSolve
 from .minimize.stability import forget_energy
 from .model.layout import build_layout
@@ -46,11 +47,11 @@ from .outputs.parent_force import ParentForce
 from .settings.keywords import SolverOptions
 from .settings.options import SapOptions, expand_options
 from .settings.status import SolveStatus
-from .state.reset import SapReset, make_reset_kernel
+from .state.reset import SapReset, reset
 from .state.stage import SapBoundary
 from .step import Steps, split_worlds
 from .support import check_model
-from .tendons.stage import SapLengths
+from .tendons.stage import SapTendons
 
 
 class SolverSAP(SolverBase):
@@ -132,28 +133,28 @@ class SolverSAP(SolverBase):
         self.layout, self.sizes = build_layout(self.model, lanes)
         bytes_each = self.sizes.world_count * WORLD_PLACE
         check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
-        self.lengths = SapLengths(model, self.layout, self.sizes, options)
-        """Tendons and actuators that are not drives of joints."""
-        self.constraints = SapConstraints(model, self.layout, self.sizes, options, self.lengths)
+        self.tendons = self.lengths = SapTendons(model, self.layout, self.sizes, options)
+        """Tendons and actuators that are not drives of joints; `lengths` is an alias."""
+        self.equations = self.constraints = SapEquations(model, self.layout, self.sizes, options, self.tendons)
         shared = (model, self.layout, self.sizes)
         parameters = joint_parameters(self.model)
         self.links = Links(*shared, options)
         self.free_motion = SapFreeMotion(*shared, self.links, options)
-        self.contact_jacobian = SapContactJacobian(*shared, parameters, self.links, options, self.free_motion)
-        self.contact_solve = SapContactSolve(*shared, options, self.contact_jacobian, self.constraints)
+        self.contact_stage = SapContactStage(*shared, parameters, self.links, options, self.free_motion)
+        self.contact_solve = SapContactSolve(*shared, options, self.contact_stage, self.equations)
         self.boundary = SapBoundary(*shared, parameters, self.links, self.free_motion, self.contact_solve)
         found = {
             n: getattr(self.contact_solve.data, n) for n in ("status", "iterations", "line_iterations", "residual")
         }
-        rows = self.contact_jacobian
+        rows = self.contact_stage
         self.outcome = found | {"contact_count": rows.contact_count, "truncated": rows.truncated_count}
         """What is known of each world's last step, on the device; zero after a reset."""
         motion, result = self.free_motion.data, self.contact_solve.data
         self.memory = {"q": self.boundary.joint_q, "velocity": result.velocity, "energy": result.energy}
         """What the next step compares its state with, to judge the energy of a world (`stability`)."""
         self.memory |= {"watched": motion.energy_watch, "moment": motion.energy_moment, "fall": motion.energy_fall}
-        if self.lengths.actuation.has_dynamics:
-            self.memory["activation"] = self.lengths.actuation.act
+        if self.tendons.actuation.has_dynamics:
+            self.memory["activation"] = self.tendons.actuation.act
         self.all_worlds = WorldRange(0, self.sizes.world_count, lanes)
         self.ranges = split_worlds(self.sizes, self.model.device)
         """The worlds that a step takes at a time."""
@@ -162,11 +163,11 @@ class SolverSAP(SolverBase):
         self._contact_forces = SapContactForces(model, self.contact_solve)
         self._joint_forces = SapJointForces(self)
         self._parent_force = ParentForce(self)
-        self.dropped = DroppedContacts(self.contact_jacobian, options.max_rigid_contact, self._strict_capacity)
+        self.dropped = DroppedContacts(self.contact_stage, options.max_rigid_contact, self._strict_capacity)
         """Contacts that found no place since the last report."""
         self._last_contacts: newton.Contacts | None = None
         self._last_dt = 0.0
-        self.lengths.measure(self)
+        self.tendons.measure(self)
 
     @launches
     def step(
@@ -223,7 +224,7 @@ class SolverSAP(SolverBase):
             ValueError: Constraints tie bodies together: which part of a wrench goes through them is not known.
             RuntimeError: There was no step yet.
         """
-        if self.constraints.count:
+        if self.equations.count:
             raise ValueError("BODY_PARENT_F is not offered for models with loop closures, welds or couplings.")
         if not self._last_dt:
             raise RuntimeError("parent_forces() needs a step; call step() first.")
@@ -233,8 +234,13 @@ class SolverSAP(SolverBase):
     def kernels(self, state: SapState) -> list[Any]:
         """What a step of ``state`` launches, the heaviest first: for those who compile in advance."""
         precision = TYPES[state.precision]
-        stages = [self.contact_solve.kernel, self.contact_jacobian.kernel, *self.boundary.kernels(state)]
-        return [*stages, self.free_motion.kernel, make_bin_kernel(precision), make_reset_kernel(precision)]
+        stages = [self.contact_solve.kernel, self.contact_stage.kernel, *self.boundary.kernels(state)]
+        return [
+            *stages,
+            self.free_motion.kernel,
+            bin_contacts.of(Variant(state=precision)),
+            reset.of(Variant(state=precision)),
+        ]
 
     def remember(self, contacts: Any, dt: float) -> None:
         """Let `contact_forces` and `update_contacts` speak of a step with these contacts."""
@@ -282,15 +288,20 @@ class SolverSAP(SolverBase):
         self.free_motion.compute(self.boundary, check_time_step(dt), self.all_worlds)
         return self.free_motion
 
+    @property
+    def contact_jacobian(self) -> SapContactStage:
+        """`contact_stage` by the name that it has in the specification."""
+        return self.contact_stage
+
     @launches
-    def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactJacobian:
+    def compute_contacts(self, state: Any, control: Any, contacts: Any, dt: float) -> SapContactStage:
         """Run the first three stages alone: contact rows and dof terms at ``state``, for inspection."""
         found = self._contacts(contacts)
         self.compute_free_motion(state, control, dt)
         inputs, ctrl = self._control(control), self._ctrl(control)
-        self.contact_jacobian.collect(self._state(state, "state"), found)
-        self.contact_jacobian.compute(self.boundary, inputs, check_time_step(dt), self.all_worlds, ctrl)
-        return self.contact_jacobian
+        self.contact_stage.collect(self._state(state, "state"), found)
+        self.contact_stage.compute(self.boundary, inputs, check_time_step(dt), self.all_worlds, ctrl)
+        return self.contact_stage
 
     @launches
     def contact_forces(self) -> ContactForces:
@@ -359,7 +370,7 @@ class SolverSAP(SolverBase):
         """
         inputs = None if control is None else self._control(control)
         self._reset.reset(self._state(state, "state"), world_mask, flags, inputs)
-        self.lengths.actuation.reset(world_mask)
+        self.tendons.actuation.reset(world_mask)
         if world_mask is None:
             self.boundary.time.zero_()
             self.boundary.frame.zero_()
@@ -402,7 +413,7 @@ class SolverSAP(SolverBase):
         """
         check_flags(flags)
         check_model(self.model)
-        if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.constraints.refresh():
+        if not np.array_equal(self._prescribed, kinematic_bodies(self.model)) or not self.equations.refresh():
             time, frame = self.boundary.time, self.boundary.frame
             self._build()
             self.boundary.time, self.boundary.frame = time, frame
@@ -413,10 +424,10 @@ class SolverSAP(SolverBase):
         for forces in self.free_motion.extra_forces:
             forces.refresh()
         self.boundary.refresh(parameters)
-        self.contact_jacobian.refresh(parameters)
+        self.contact_stage.refresh(parameters)
         self._model_control = self._view_model_control()
         self._reset = SapReset(self)
-        self.lengths.measure(self)
+        self.tendons.measure(self)
 
     @launches
     def refresh_masses(self, mask: wp.array) -> None:
@@ -428,7 +439,7 @@ class SolverSAP(SolverBase):
             mask: Booleans of shape (worlds,).
         """
         self.links.refresh(mask)
-        self.contact_jacobian.refresh_masses(mask)
+        self.contact_stage.refresh_masses(mask)
         wp.launch(
             forget_energy, dim=len(mask), inputs=[mask, self.free_motion.data.energy_watch], device=self.model.device
         )
@@ -459,7 +470,7 @@ class SolverSAP(SolverBase):
     def last_contact_count(self) -> int:
         """Contacts that took part, over all worlds."""
         self.dropped.check()
-        return int(self.contact_jacobian.contact_count.numpy().sum())
+        return int(self.contact_stage.contact_count.numpy().sum())
 
     @property
     def last_truncated_contact_count(self) -> int:
@@ -538,7 +549,7 @@ class SolverSAP(SolverBase):
     @property
     def has_actuators(self) -> bool:
         """Whether the model has actuators that read ``mujoco.ctrl``."""
-        return bool(self.contact_jacobian.motors.count or self.lengths.actuation.total)
+        return bool(self.contact_stage.motors.count or self.tendons.actuation.total)
 
     def checked(self, state: Any) -> SapState:
         """A state as the stages take it."""

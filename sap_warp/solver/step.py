@@ -8,7 +8,10 @@ with the contacts of the worlds collected before each solve. `SolverSAP.step` an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import newton
+import warp as wp
 
 from ..core.kernels.launch import WorldRange
 from ..model.model import SapControl, SapState
@@ -26,39 +29,39 @@ ENTRY_BYTES, DOF_BYTES, BODY_BYTES = 20, 500, 1000
 class Steps:
     """Steps of a solver with one control and one time step ``dt`` [s]."""
 
-    def __init__(self, solver: SolverSAP, control: SapControl, ctrl: Any, dt: float):
-        """``ctrl`` are MuJoCo's control inputs, None for the model's own."""
+    def __init__(self, solver: SolverSAP, control: SapControl, ctrl: wp.array | None, dt: float):
+        """Keep what the steps have in common; ``ctrl`` are MuJoCo's control inputs, None for the model's own."""
         self._solver, self._control, self._ctrl, self._dt = solver, control, ctrl, dt
 
     def begin(self, state: SapState, worlds: WorldRange) -> None:
         """Read ``state``: coordinates and forces in sap order, poses and motions of the bodies."""
         self._solver.boundary.begin(state, self._control, worlds)
 
-    def collect(self, state: SapState, contacts: Any) -> None:
+    def collect(self, state: SapState, contacts: newton.Contacts) -> None:
         """Sort ``contacts``, which were found at ``state``, by worlds."""
-        self._solver.contact_jacobian.collect(state, contacts)
+        self._solver.contact_stage.collect(state, contacts)
 
     def solve(self, worlds: WorldRange) -> None:
-        """From what was read and collected to the velocity at the end of the step."""
+        """Find the velocity at the end of the step from what was read and collected."""
         solver, dt = self._solver, self._dt
         solver.free_motion.compute(solver.boundary, dt, worlds)  # A, impulse of free motion
-        solver.contact_jacobian.compute(solver.boundary, self._control, dt, worlds, self._ctrl)  # rows, weights
-        solver.constraints.compute(solver.boundary, solver.free_motion, dt, worlds)  # couplings, welds, loops
-        solver.lengths.compute(solver.boundary, solver.free_motion, self._ctrl, dt, worlds)  # tendons, actuators
+        solver.contact_stage.compute(solver.boundary, self._control, dt, worlds, self._ctrl)  # rows, weights
+        solver.equations.compute(solver.boundary, solver.free_motion, dt, worlds)  # couplings, welds, loops
+        solver.tendons.compute(solver.boundary, solver.free_motion, self._ctrl, dt, worlds)  # tendons, actuators
         solver.contact_solve.solve(dt, worlds)  # v = argmin l(v)
-        solver.lengths.advance(solver.free_motion, self._ctrl, dt, worlds)
+        solver.tendons.advance(self._ctrl, dt, worlds)
 
-    def proceed(self, state: SapState, worlds: WorldRange) -> None:
-        """Continue: finish a step and begin the next one; of ``state`` only the poses change."""
-        self._solver.boundary.proceed(state, self._control, self._dt, worlds)
+    def continue_step(self, state: SapState, worlds: WorldRange) -> None:
+        """Finish a step and begin the next one; of ``state`` only the poses change."""
+        self._solver.boundary.continue_step(state, self._control, self._dt, worlds)
 
     def end(self, state: SapState, worlds: WorldRange) -> None:
         """Finish a step: fill ``state``."""
         self._solver.boundary.end(state, self._control, self._dt, worlds)
 
 
-def split_worlds(sizes: LayoutSizes, device: Any) -> tuple[WorldRange, ...]:
-    """Ranges that together are all worlds.
+def split_worlds(sizes: LayoutSizes, device: wp.Device) -> tuple[WorldRange, ...]:
+    """Return ranges that together are all worlds.
 
     On the CPU a few worlds go through all stages before the next few begin: what one stage wrote is then still in the
     cache of the core when the next one reads it, however many worlds there are. A GPU takes all worlds at once.

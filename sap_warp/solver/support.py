@@ -10,22 +10,12 @@ from newton.solvers import SolverMuJoCo
 
 from ..core.faq import see
 from ..core.notes import name_some as _named
+from ..model.joint_types import BALL, DISTANCE, FLOATING_JOINTS, JOINT_TYPES, SCALAR_JOINTS
 from ..model.model_values import value_problems
 from .equations.sources import equality_table, native_equalities
-from .model.layout import SCALAR_JOINTS
 from .model.topology import kinematic_bodies, shared_trees, tree_joints
-from .tendons.sources import length_problems
+from .tendons.sources import transmission_problems
 from .terms.limit import UNLIMITED, UNLIMITED_SPEED
-
-_JOINT_TYPES = (
-    newton.JointType.FIXED,
-    newton.JointType.FREE,
-    newton.JointType.REVOLUTE,
-    newton.JointType.PRISMATIC,
-    newton.JointType.BALL,
-    newton.JointType.DISTANCE,
-    newton.JointType.D6,
-)
 
 
 class UnsupportedModelError(ValueError):
@@ -44,14 +34,14 @@ def _joint_problems(model: newton.Model) -> list[str]:
     problems = []
     kinds = model.joint_type.numpy()
     labels = model.joint_label
-    for kind in np.setdiff1d(kinds, [int(k) for k in _JOINT_TYPES]):
+    for kind in np.setdiff1d(kinds, list(JOINT_TYPES)):
         hits = np.flatnonzero(kinds == kind)
         problems.append(f"joint type {newton.JointType(int(kind)).name}: {_named(labels, hits)}")
     tree = tree_joints(model)
     disabled = ~model.joint_enabled.numpy().astype(bool)
     checks = (
         (disabled & tree, "disabled joints (joint_enabled is False) that carry a body"),
-        (~tree & (kinds == int(newton.JointType.DISTANCE)), "distance joints that close a loop"),
+        (~tree & (kinds == int(DISTANCE)), "distance joints that close a loop"),
     )
     for mask, what in checks:
         if mask.any():
@@ -140,7 +130,7 @@ def _driven(model: newton.Model) -> np.ndarray:
 def _drive_problems(model: newton.Model, kinds: np.ndarray, labels: list[str]) -> list[str]:
     """Free and distance joints have no scalar coordinate that a drive or a limit could act on."""
     problems = []
-    floating = np.isin(kinds, [int(newton.JointType.FREE), int(newton.JointType.DISTANCE)])
+    floating = np.isin(kinds, FLOATING_JOINTS)
     counts = np.diff(model.joint_qd_start.numpy())
     joint_of_dof = np.repeat(np.arange(len(kinds)), counts)
     on_floating = floating[joint_of_dof]
@@ -230,13 +220,13 @@ def _mujoco_problems(model: newton.Model) -> list[str]:
         return np.zeros(0) if array is None else array.numpy()
 
     problems = []
-    for what, kind, hits in length_problems(model):
+    for what, kind, hits in transmission_problems(model):
         problems.append(f"{what}: {_named(list(getattr(attributes, f'{kind}_label')), hits)}")
     stiff = np.flatnonzero(values("dof_passive_stiffness"))
     if len(stiff):
         joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
         owners = joint_of_dof[stiff]
-        kinds = (*SCALAR_JOINTS, int(newton.JointType.BALL))
+        kinds = (*SCALAR_JOINTS, int(BALL))
         fits = np.isin(model.joint_type.numpy()[owners], kinds) & tree_joints(model)[owners]
         if not fits.all():
             named = _named(model.joint_label, np.unique(owners[~fits]))

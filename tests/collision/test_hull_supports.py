@@ -1,4 +1,4 @@
-"""Lists of low vertices by direction: contacts are those of a look at all vertices, to the last bit."""
+"""Lists of low vertices by direction: contacts are those of a search of all vertices, to the last bit."""
 
 import newton
 import numpy as np
@@ -35,7 +35,7 @@ def meshes(rng):
 
 
 def cell_of(up):
-    """As `hull_supports.cell_of`."""
+    """The cell of a direction, as `hull_supports.cell_of`."""
     axis = int(np.argmax(np.abs(up)))
     slopes = up[[(axis + 1) % 3, (axis + 2) % 3]] / abs(up[axis])
     side = int(hull_supports.SIDE)
@@ -78,8 +78,8 @@ def test_contacts_do_not_depend_on_the_lists(rng, below, monkeypatch):
     poses[: WORLDS // 2, 3:] = 0.05 * poses[: WORLDS // 2, 3:] + [0.0, 0.0, 0.0, 1.0]
     poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
     found = []
-    for large in (hull_supports.LARGE, 1000):
-        monkeypatch.setattr(hull_supports, "LARGE", large)
+    for large in (hull_supports.SMALL_HULL, 1000):
+        monkeypatch.setattr(hull_supports, "SMALL_HULL", large)
         pipeline, state = SapCollisionPipeline(model, rigid_contact_max=16 * WORLDS), model.state()
         contacts = pipeline.contacts()
         state.body_q.assign(poses.astype(np.float32))

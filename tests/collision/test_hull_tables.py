@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sap_warp.collision.narrow.hulls.tables import FACES, topology
+from sap_warp.collision.narrow.hulls.tables import MAX_FACES, topology
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_flat_faces_are_put_together(sides):
 
 def test_what_is_too_fine_or_flat_has_no_table(rng):
     """More faces than are kept, a face with too many corners, and points in a plane."""
-    points = rng.normal(size=(int(FACES), 3))
+    points = rng.normal(size=(int(MAX_FACES), 3))
     assert topology(points / np.linalg.norm(points, axis=1, keepdims=True)) is None
     assert topology(prism(80)) is None
     assert topology(np.c_[prism(8)[:, :2], np.zeros(16)]) is None

@@ -32,7 +32,7 @@ BOX, HULL, PLANE = (int(kind) for kind in (newton.GeoType.BOX, newton.GeoType.CO
 SPHERE, OWN = int(newton.GeoType.SPHERE), [BOX, HULL, int(newton.GeoType.CAPSULE), int(newton.GeoType.CYLINDER)]
 """Kinds of shapes that have contacts of our own with boxes and hulls; a sphere only with hulls."""
 PROVED = [HULL, *map(int, (newton.GeoType.SPHERE, newton.GeoType.CAPSULE, newton.GeoType.CYLINDER))]
-"""Kinds of shapes that `hulls_apart` proves to be apart from a hull."""
+"""Kinds of shapes that `hulls.separation` proves to be apart from a hull."""
 CAPACITY = 8000
 
 

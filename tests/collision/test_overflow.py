@@ -13,8 +13,9 @@ from sap_warp import ContactCapacityError, SapCollisionPipeline
 from sap_warp.collision import paths
 from sap_warp.collision.buffers.overflow import LARGER_FACTOR, LARGER_FREE, Grid, Overflow, larger_capacity
 from sap_warp.collision.buffers.records import CapacityRecord
-from sap_warp.collision.finish_pass import PassEnd, make_end_kernel
+from sap_warp.collision.finish_pass import PassFinisher, finish_pass
 from sap_warp.collision.newton_compat import AdaptedPipeline
+from sap_warp.core.kernels.template import Variant
 from tests.support.scenes import add_ball, add_box, allocations, builder, material
 
 MODES = ("explicit", "sap", "nxn")
@@ -181,7 +182,7 @@ def test_a_sufficient_buffer_costs_nothing(model, monkeypatch):
         contacts = pipeline.contacts()
         launched.clear()
         pipeline.collide(state, contacts)
-        assert launched[-1] is make_end_kernel(selects, own_search=True, has_triangles=False)
+        assert launched[-1] is finish_pass.of(Variant(selects=selects, own_search=True, has_triangles=False))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ class Synthetic:
         self.stages = grid is not None
         pipeline = AdaptedPipeline(self.model, broad_phase="explicit")
         self.record = CapacityRecord(pipeline, False, self.overflow)
-        self.end = PassEnd(pipeline, self.overflow, self.record)
+        self.finisher = PassFinisher(pipeline, self.overflow, self.record)
         self.target = newton.Contacts(capacity, 0, device="cpu", per_contact_shape_properties=True)
 
     def fill(self, rng, world, phi, count=None):
@@ -265,7 +266,7 @@ class Synthetic:
         if self.stages:
             self.overflow.select(body_q, self.target, self.record.counts)
         else:
-            self.end.run(body_q, self.target)
+            self.finisher.run(body_q, self.target)
         return self.target
 
 

@@ -707,9 +707,11 @@ def test_kernels_compile_for_cuda(tmp_path):
     """NVRTC builds every kernel module of the package."""
     from sap_warp.collision import newton_compat, state
     from sap_warp.collision.buffers import counts, overflow
-    from sap_warp.collision.repair.normals import make_repair_kernel
+    from sap_warp.collision.repair.normals import repair_all
+    from sap_warp.core.kernels.template import Variant
 
-    modules = (counts, newton_compat, overflow, state, *(make_repair_kernel(has).module for has in (False, True)))
+    repairs = [repair_all.of(Variant(has_triangles=has)).module for has in (False, True)]
+    modules = (counts, newton_compat, overflow, state, *repairs)
     for module in modules:
         wp.compile_aot_module(module, arch=[80], module_dir=tmp_path, use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == len(modules)

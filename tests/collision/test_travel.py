@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp.collision import SapCollisionPipeline
-from tests.collision.test_soles import mesh_of
+from tests.collision.test_support_faces import mesh_of
 from tests.support.contact_rows import INDICES, NUMBERS, turns
 
 GAP = 0.01
@@ -56,7 +56,11 @@ class Detection:
         self.contacts = self.pipeline.contacts()
         assert self.pipeline.path.name == "listed"
         path = self.pipeline._path
-        self.travel, self.soles, self.ground = path._travel.struct, path._hulls.struct.soles, path._ground._ways
+        self.travel, self.support_faces, self.ground = (
+            path._travel.struct,
+            path._hulls.struct.support_faces,
+            path._ground._travel,
+        )
 
     def rows(self, poses, same_shapes=False):
         """The contacts at ``poses``, all that the buffer says of them."""
@@ -68,11 +72,11 @@ class Detection:
 
     def forget(self):
         """Look at all pairs in the next pass."""
-        self.travel.bodies_at.fill_(-1.0)
-        self.travel.shapes_at.fill_(-1.0)
-        self.ground["look_at"].fill_(-1.0)
-        self.soles.view.fill_(-1)
-        self.soles.touched.zero_()
+        self.travel.body_test_at.fill_(-1.0)
+        self.travel.shape_test_at.fill_(-1.0)
+        self.ground["next_test_at"].fill_(-1.0)
+        self.support_faces.direction.fill_(-1)
+        self.support_faces.touched.zero_()
 
     def looked_at(self):
         """Pairs of shapes that the last pass looked at closely."""
@@ -80,8 +84,8 @@ class Detection:
 
     def high_above_ground(self):
         """Pairs with the ground that the next pass leaves out if nothing moves."""
-        owner, way, look_at = (self.ground[name].numpy() for name in ("owner", "way", "look_at"))
-        return int((way[owner] < look_at).sum())
+        owner, travelled, next_test_at = (self.ground[name].numpy() for name in ("owner", "travelled", "next_test_at"))
+        return int((travelled[owner] < next_test_at).sum())
 
 
 def random_poses(rng, count, spread=0.3):
@@ -145,12 +149,12 @@ def test_a_body_makes_at_least_the_way_of_each_of_its_points(model, rng):
     moving = bodies >= 0
     poses = random_poses(rng, model.body_count)
     detection.rows(poses)
-    start, before = poses, detection.travel.way.numpy().copy()
+    start, before = poses, detection.travel.travelled.numpy().copy()
     reach = detection.travel.reach.numpy()
     for _ in range(12):
         poses = moved(rng, poses, 1e-3, 0.05)
         detection.rows(poses)
-    way = (detection.travel.way.numpy() - before)[moving]
+    way = (detection.travel.travelled.numpy() - before)[moving]
     rays = rng.normal(size=(200, 3))
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     for i, body in enumerate(bodies[moving]):
@@ -159,7 +163,7 @@ def test_a_body_makes_at_least_the_way_of_each_of_its_points(model, rng):
         longest = np.linalg.norm(ends[1] - ends[0], axis=1).max()
         assert 0.0 < longest <= way[i] + 1e-6
     assert (way < 90.0).all(), "small steps are no jumps"
-    assert (detection.travel.way.numpy()[~moving] == before[~moving]).all(), "fixtures stay where they are"
+    assert (detection.travel.travelled.numpy()[~moving] == before[~moving]).all(), "fixtures stay where they are"
 
 
 @pytest.mark.parametrize("name", ["shape_scale", "shape_transform", "shape_gap", "shape_margin"])

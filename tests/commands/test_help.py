@@ -9,12 +9,10 @@ import sys
 import pytest
 
 from sap_warp import cli
-from sap_warp.commands import completion
+from sap_warp.commands import SUMMARIES, completion
 from sap_warp.commands.examples import EXAMPLES
 from sap_warp.scene.shipped.scene_files import find_scene_file
 from sap_warp.solver.settings.options import LINE_SEARCHES, PRESETS
-
-NAMES = [command.__name__.rpartition(".")[2].replace("_", "-") for command in cli.COMMANDS]
 
 
 def test_without_arguments_there_is_a_first_step(capsys):
@@ -24,10 +22,10 @@ def test_without_arguments_there_is_a_first_step(capsys):
     lines = [line.split("  ")[1].strip() for line in out.splitlines() if line.startswith("  sap-warp")]
     assert len(lines) == 3
     for line in lines:
-        assert cli._make_parser().parse_args(shlex.split(line)[1:]).command
+        assert cli.make_parsers()[0].parse_args(shlex.split(line)[1:]).command
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SUMMARIES)
 def test_every_sub_command_shows_examples_that_it_understands(name, capsys):
     """They are in its help, they parse, and the scenes that they name are shipped."""
     assert cli.main([name, "--help"]) == 0
@@ -37,18 +35,41 @@ def test_every_sub_command_shows_examples_that_it_understands(name, capsys):
         assert f"  {line}\n      {what}" in shown
         words = shlex.split(line.removeprefix("source <(").split(" > ")[0].removesuffix(")"))
         assert words[:2] == ["sap-warp", name]
-        arguments = cli._make_parser().parse_args(words[1:])
+        arguments = cli.make_parsers()[0].parse_args(words[1:])
         scene = getattr(arguments, "scene", None)
         assert scene is None or "my_" in scene or find_scene_file(scene)
         if name == "bench":  # a shipped scene has one world unless it is asked for more
             assert arguments.threads <= (arguments.num_worlds or 1)
 
 
+def test_only_the_named_sub_command_is_imported():
+    """The help comes from a table, and a sub-command brings in its own module and what that needs."""
+    code = "import sys; from sap_warp.cli import main; main({!r}); print(*sys.modules)"
+
+    def imported(*arguments):
+        command = [sys.executable, "-c", code.format(list(arguments))]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return {name.replace("_", "-") for name in SUMMARIES} & {
+            word.removeprefix("sap_warp.commands.").replace("_", "-")
+            for word in said.splitlines()[-1].split()
+            if word.startswith("sap_warp.commands.")
+        }
+
+    assert imported("--help") == set()
+    assert imported("presets") == {"presets"}
+    assert imported("compare-presets", "--help") == {"compare-presets"}
+
+
+def test_summaries_are_those_of_the_sub_commands():
+    """The lines of `sap-warp --help` are the same whether or not a sub-command is imported."""
+    assert cli.make_parsers()[0].format_help() == cli.make_parsers([])[0].format_help()
+
+
 def complete(line, tmp_path):
     """What bash offers at the end of ``line``."""
     script = tmp_path / "completion.bash"
-    parsers = next(action for action in cli._make_parser()._actions if action.dest == "==SUPPRESS==" or action.choices)
-    script.write_text(completion.completion_script("bash", parsers.choices))
+    _, parsers = cli.make_parsers()
+    script.write_text(completion.completion_script("bash", parsers))
     words = line.split(" ")
     quoted = " ".join(map(shlex.quote, words))
     ask = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _sap_warp"

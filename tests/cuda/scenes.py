@@ -7,7 +7,7 @@ import numpy as np
 import warp as wp
 
 from sap_warp.scene.shipped.scenes import build_scene, randomize_start
-from tests.solver.test_lengths import ACTUATORS, ARM, TENDONS
+from tests.solver.test_tendons import ACTUATORS, ARM, TENDONS
 from tests.support.joint_types import add_all_joint_types
 from tests.support.scenes import add_ball, add_box, box_inertia, builder, material
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.core.kernels.lanes import barrier, block_size, lane, lane_count, make_block_sum
+from sap_warp.core.kernels.lanes import barrier, block_size, lane, lane_count
+from sap_warp.core.kernels.lanes import block_sum as block_sum_of
+from sap_warp.core.kernels.template import Variant
 from sap_warp.core.kernels.warps import count_lanes, first_lane, lanes_before
 from tests.cuda.emulator import ptx
 from tests.cuda.emulator.device import EmulationError
@@ -16,7 +18,7 @@ from tests.cuda.emulator.translate import UnknownOpcodeError, translate
 from tests.cuda.twins import GPU
 
 LANES = 64
-block_sum = make_block_sum(wp.float64)
+block_sum = block_sum_of.of(Variant(dtype=wp.float64))
 
 
 def launch(kernel, blocks, *arrays, lanes=LANES, device=GPU):

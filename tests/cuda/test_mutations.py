@@ -1,14 +1,22 @@
 """Mistakes put into the kernels on purpose: what the other tests of this folder would see of them."""
 
+from __future__ import annotations
+
 import functools
-import importlib.util
 import re
-import sys
+import types
 
 import pytest
+import warp as wp
 
-from sap_warp.solver.minimize import momentum_cost
+from sap_warp.core.kernels.launch import kernel
+from sap_warp.core.kernels.template import device
 from sap_warp.solver.minimize import solve as newton_stage
+from sap_warp.solver.minimize.lazy_free_velocity import CostBound, momentum_cost, sum_costs
+from sap_warp.solver.objective.contacts import add_cost as add_cost_of_contacts
+from sap_warp.solver.objective.dofs import add_cost as add_cost_of_dofs
+from sap_warp.solver.objective.equations import add_cost as add_cost_of_equations
+from sap_warp.solver.objective.problem import Data, Line, Problem, cost_scratch, energy3
 from tests.cuda.emulator.device import Device, EmulationError
 from tests.cuda.emulator.driver import pretended
 from tests.cuda.scenes import SCENES
@@ -18,34 +26,41 @@ STEPS = 6
 STATE = ("joint_q", "joint_qd", "body_q", "body_qd")
 
 
-# --- the cost of bilateral rows ---------------------------------------------------------------------------------------
+# --- the cost of equations ---------------------------------------------------------------------------------------
 
-RIGHT = """        if row_count(p) > 0:
-            total += to_cost(rows_cost(p, s))
-        total = sum_costs(total, scratch(s), p.world)
-"""
-WRONG = """        total = sum_costs(total, scratch(s), p.world)
-        if row_count(p) > 0:
-            total += to_cost(rows_cost(p, s))
-"""
+
+@device
+def add_cost_alone(problem: wp.ref[Problem], data: wp.ref[Data], total: energy3) -> energy3:
+    """Add a lane's share of what is no equation."""
+    return add_cost_of_contacts(problem, data, add_cost_of_dofs(problem, data, total))
+
+
+@device
+def wrong_lower_bound(problem: wp.ref[Problem], data: wp.ref[Data], line: wp.ref[Line], bound: wp.ref[CostBound]):
+    """Find the cost as `lower_bound` does, but add the share of the equations after the sum over the lanes."""
+    bound.is_counted = 1
+    total = sum_costs(add_cost_alone(problem, data, energy3()), cost_scratch(data), problem.world)
+    total = add_cost_of_equations(problem, data, total)
+    bound.momentum = momentum_cost(problem, data, bound.is_exact)
+    line.m0 = total[0] + bound.momentum
+    line.cost = line.m0 + total[1]
+
+
+def with_names(template, **names):
+    """A copy of the function of a template in which some names of its module mean something else."""
+    function = template.function
+    copy = types.FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+    copy.__annotations__, copy.__qualname__ = function.__annotations__, f"wrong_{function.__name__}"
+    copy.__module__ = function.__module__
+    return copy
 
 
 @pytest.fixture
-def one_lanes_share(tmp_path, monkeypatch):
-    """The solve kernel in which each lane adds its own share of the cost of the rows after the sum over the lanes."""
-    with open(momentum_cost.__file__) as file:
-        text = file.read()
-    assert text.count(RIGHT) == 1
-    path = tmp_path / "cost_mutant.py"
-    path.write_text(text.replace(RIGHT, WRONG))
-    name = "sap_warp.solver.minimize.cost_mutant"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, name, module)
-    spec.loader.exec_module(module)
-    module.make_momentum_cost = momentum_cost.make_momentum_cost  # the others know its struct
-    monkeypatch.setattr(newton_stage, "make_cost_at_start", module.make_cost_at_start)
-    return newton_stage.make_solve_kernel.__wrapped__
+def one_lanes_share():
+    """The solve kernel in which each lane adds its own share of the cost of the equations after the sum."""
+    minimize = device(with_names(newton_stage.minimize, lower_bound=wrong_lower_bound), inline=True)
+    solve_world = device(with_names(newton_stage.solve_world, minimize=minimize))
+    return kernel(with_names(newton_stage.newton_solve, solve_world=solve_world), max_registers=128)
 
 
 @pytest.mark.long_cuda
@@ -73,7 +88,8 @@ def test_lanes_that_know_only_their_own_rows_are_noticed(one_lanes_share, preset
     with pretended(Device()):
         twins = Twins(SCENES["couplings"], preset=preset, lanes=64)
         solve = twins.gpu.solver.contact_solve
-        solve.kernel = one_lanes_share(solve.precisions, True, False, solve.problem.options.line_search)
+        chosen = {"all_fit": False, "line_search": solve.problem.options.line_search}
+        solve.kernel = one_lanes_share.of(solve.variant | chosen)
         solve.kernel.module.load("cuda:0", 64)  # first: another worker may be at the kernels that all tests share
         with pytest.raises(EmulationError, match=r"newton_solve: lanes .* wait at different barriers"):
             [twins.step() for _ in range(STEPS)]

@@ -89,7 +89,7 @@ def test_shell_lines_are_understood():
     """Each is parsed by the command's own parser, and scenes are shipped ones or files of the page."""
     lines = [(place, rest) for place, rest in shell_lines() if not is_listing(rest)]
     assert len(lines) > 20
-    parser = cli._make_parser()
+    parser, _ = cli.make_parsers()
     for place, rest in lines:
         words = shlex.split(rest, comments=True)
         words = words[: next((i for i, word in enumerate(words) if word in {"|", ">", "&"}), len(words))]

@@ -7,9 +7,10 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.core.kernels.lanes import barrier, lane, make_block_sum
+from sap_warp.core.kernels.lanes import barrier, block_sum, lane
 from sap_warp.core.kernels.launch import solver_kernel
-from sap_warp.core.kernels.packed_rows import RowPattern, make_add_rows, make_cholesky, make_multiply
+from sap_warp.core.kernels.packed_rows import RowPattern, add_rows, factor_and_solve, multiply, store_force
+from sap_warp.core.kernels.template import Constant, Variant
 from sap_warp.core.kernels.types import FP32, FP64
 from sap_warp.core.native import compiler_flags
 from sap_warp.solver.model.layout import build_layout
@@ -90,9 +91,9 @@ def trees_of_all_sizes():
 def primitives_kernel(types, numbers=None, flags=None):
     """One block: solve, multiply and add_rows on the same inputs; ``numbers`` for the vectors of products."""
     numbers = numbers or types
-    solve, multiply = make_cholesky(types), make_multiply(types, numbers)
-    columns_of = make_add_rows(types, types)
-    store_force, add_rows = columns_of.store_force, columns_of.add_rows
+    variant = Variant(matrix=types, vector=types)
+    solve, multiply_A = factor_and_solve.of(variant), multiply.of(variant | {"vector": numbers})
+    store, add = store_force.of(variant), add_rows.of(variant)
     scalar = types.scalar
     reals, vectors, wide = (wp.array(dtype=t) for t in (scalar, types.vec3, numbers.scalar))
 
@@ -117,12 +118,12 @@ def primitives_kernel(types, numbers=None, flags=None):
         for e in range(start + lane(), start + count, wp.block_dim()):
             x[e] = scalar(right[e])
         if coupled == 0:
-            multiply(A, pattern, start, count, right, product)
+            multiply_A(A, pattern, start, count, right, product)
             for e in range(start + lane(), start + count, wp.block_dim()):
-                store_force(forces, start, count, e, Sw[e], Sv[e])
+                store(forces, start, count, e, Sw[e], Sv[e])
             barrier()
-            add_rows(products, pattern, A, pattern, start, count, Sw, Sv, forces, 0)
-            add_rows(columns, pattern, products, pattern, start, count, Sw, Sv, forces, 1)
+            add(products, pattern, A, pattern, start, count, Sw, Sv, forces, 0)
+            add(columns, pattern, products, pattern, start, count, Sw, Sv, forces, 1)
         barrier()
         good = solve(factored, pattern, start, count, coupled, x)
         if lane() == 0:
@@ -250,13 +251,13 @@ def test_lanes_share_the_primitives_without_changing_the_result(cpu_blocks, fp64
 
 def test_block_sum_is_the_same_on_every_lane(cpu_blocks):
     """All lanes get the sum over the block, whatever its size."""
-    block_sum = make_block_sum(wp.vec3d)
+    sum_over_block = block_sum.on(dtype=Constant(wp.vec3d)).of(Variant())
 
     @solver_kernel
     def total(scratch: wp.array(dtype=wp.vec3d), out: wp.array(dtype=wp.vec3d)):
         world = wp.tid() // wp.block_dim()
         x = wp.float64(wp.tid())
-        out[wp.tid()] = block_sum(wp.vec3d(x, wp.float64(1.0), -x), scratch, world)
+        out[wp.tid()] = sum_over_block(wp.vec3d(x, wp.float64(1.0), -x), scratch, world)
 
     for block_dim in (1, 4, 32):
         scratch, out = (wp.zeros(3 * block_dim, dtype=wp.vec3d, device="cpu") for _ in range(2))

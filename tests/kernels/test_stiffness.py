@@ -6,24 +6,27 @@ import warp as wp
 
 from sap_warp.core.kernels.lanes import lane
 from sap_warp.core.kernels.launch import solver_kernel
+from sap_warp.core.kernels.template import Variant
 from sap_warp.core.kernels.types import FP32, FP64
-from sap_warp.solver.objective.stiffness import SIZE, make_stiffness
-from sap_warp.solver.terms.contact import make_projection
+from sap_warp.solver.objective.stiffness import SIZE, add_child_stiffness, gather_stiffness, multiply_stiffness
+from sap_warp.solver.terms.contact import Projection
 
 ROWS, BODIES, DOFS = 7, 3, 5
 
 
 def make_kernel(dynamics, types):
     """Body 0 takes the rows of both sides, body 1 some, body 2 none but those of the others; then K S of five dofs."""
-    stiffness = make_stiffness(dynamics, types, types)
-    gather, add_child, multiply = stiffness.gather, stiffness.add_child, stiffness.multiply
-    Projection = make_projection(types).Projection
+    variant = Variant(dynamics=dynamics, solve=types, linear=types)
+    gather, add_child, multiply = (
+        function.of(variant) for function in (gather_stiffness, add_child_stiffness, multiply_stiffness)
+    )
+    Row = Projection.of(variant)
     scalar, vec3, column = types.scalar, types.vec3, dynamics.vec3
 
     @solver_kernel
     def use_stiffness(
         rows: wp.array(dtype=wp.int32),
-        projection: wp.array(dtype=Projection),
+        projection: wp.array(dtype=Row),
         normal: wp.array(dtype=vec3),
         r_a: wp.array(dtype=vec3),
         r_b: wp.array(dtype=vec3),
@@ -48,8 +51,8 @@ def test_stiffness_is_that_of_dense_matrices(cpu_blocks, types):
     """One lane takes the native functions, a block of four the others."""
     rng = np.random.default_rng(3)
     real = np.float64 if types is FP64 else np.float32
-    Projection = make_projection(types).Projection
-    values = np.zeros(ROWS, dtype=Projection.numpy_dtype())
+    Row = Projection.of(Variant(solve=types))
+    values = np.zeros(ROWS, dtype=Row.numpy_dtype())
     values["mode"] = [1, 2, 0, 2, 1, 0, 2]
     for name in ("across", "along_n", "along_s"):
         values[name] = rng.uniform(0.5, 2.0, ROWS)
@@ -66,7 +69,7 @@ def test_stiffness_is_that_of_dense_matrices(cpu_blocks, types):
             dim=lanes,
             inputs=[
                 wp.array(2 * np.arange(ROWS) + sides, dtype=wp.int32),
-                wp.array(values, dtype=Projection),
+                wp.array(values, dtype=Row),
                 *(wp.array(arrays[name], dtype=types.vec3) for name in "nab"),
                 *(wp.array(part, dtype=wp.vec3d) for part in columns),
             ],

@@ -102,7 +102,7 @@ def test_placement_of_eight_is_that_of_lanes(cpu_blocks, model, preset, options,
     for lanes in (1, 4):
         solver, before = states(model, preset, block_dim=lanes, **options)
         values = []
-        for scale in (1.0, 3e4 if solver.free_motion.pose_types is FP64 else 2.0):
+        for scale in (1.0, 3e4 if solver.free_motion.variant["pose"] is FP64 else 2.0):
             q = before.joint_q.numpy()
             q[::5] *= scale
             before.joint_q.assign(q)

@@ -14,7 +14,7 @@ import warp as wp
 
 from sap_warp.solver.equations.data import LINEAR
 from sap_warp.solver.equations.rows import CATCH_UP_SPEED, TURN_SPEED
-from sap_warp.solver.equations.sources import constraint_rows
+from sap_warp.solver.equations.sources import read_equations
 from sap_warp.solver.terms.near_rigid import NEAR_RIGID
 from tests.support.scenes import G, Stepper, add_box, box_inertia, builder, material
 
@@ -172,8 +172,8 @@ def test_rows_of_a_loop_joint_are_derivatives_of_its_violation(kind, ends, rng):
     q, v = random_state(model, rng)
     sim.set(q, v)
     sim.step()
-    rows = sim.solver.constraints
-    sources = constraint_rows(model)
+    rows = sim.solver.equations
+    sources = read_equations(model)
     assert len(sources) == rows.count == ROWS[kind]
     tree = np.sort(sim.solver.layout.dof_newton.numpy())
     J, g = rows.dense(), rows.data.violation.numpy()
@@ -192,7 +192,7 @@ def test_a_step_minimizes_the_objective_with_constraints(preset, rng):
     sim.step()
     solver = sim.solver
     A, v_star = solver.free_motion.dynamics_matrix(), solver.free_motion.v_star()
-    rows = solver.constraints
+    rows = solver.equations
     J, g = rows.dense(), rows.data.violation.numpy()
     tree = np.sort(solver.layout.dof_newton.numpy())
     A, v_star = A.astype(float), v_star.astype(float)[tree]
@@ -307,10 +307,10 @@ def test_a_mimic_joint_added_later_is_found():
     model = gripper(0.0, 1.0)
     model.joint_mimic_joint.assign([-1, -1])
     sim = Stepper(model, DT).step(3)
-    assert sim.solver.constraints.count == 0
+    assert sim.solver.equations.count == 0
     model.joint_mimic_joint.assign([-1, 0])
     sim.solver.notify_model_changed(newton.ModelFlags.CONSTRAINT_PROPERTIES)
-    assert sim.solver.constraints.count == 1
+    assert sim.solver.equations.count == 1
     sim.step(2)
     assert sim.solver.frame_id == 5
 
@@ -379,8 +379,8 @@ def test_equality_constraints_move_like_in_mujoco(name, convert):
         path.append(data.qpos.copy())
         worst = max(worst, np.abs(sim.q[:3] - data.qpos).max())
         if step > 20:  # the start violates the rates
-            assert np.abs(sim.solver.constraints.data.violation.numpy()).max() < 1e-5
-    assert sim.solver.constraints.count > 0
+            assert np.abs(sim.solver.equations.data.violation.numpy()).max() < 1e-5
+    assert sim.solver.equations.count > 0
     assert worst < 0.02 * np.abs(path).max() + 1e-3
 
 
@@ -397,7 +397,7 @@ def test_constraints_of_replicated_worlds_are_each_worlds_own(name, convert):
     alone, together = (Stepper(b.finalize(device="cpu"), DT) for b in (single, copies))
     alone.step(50)
     together.step(50)
-    assert together.solver.constraints.count == 3 * alone.solver.constraints.count
+    assert together.solver.equations.count == 3 * alone.solver.equations.count
     np.testing.assert_allclose(together.q.reshape(3, -1), np.tile(alone.q, (3, 1)), atol=1e-6)
 
 
@@ -427,7 +427,7 @@ def test_a_four_bar_swings_with_the_period_of_its_one_dof():
     inertia = 2.0 * (box_inertia(1.0, 0.05)[1, 1] + 0.25) + 2.0
     stiffness = G * (0.5 + 0.5 + 2.0)
     assert period == pytest.approx(2.0 * math.pi * math.sqrt(inertia / stiffness), rel=2e-3)
-    assert np.abs(sim.solver.constraints.data.violation.numpy()).max() < 1e-6
+    assert np.abs(sim.solver.equations.data.violation.numpy()).max() < 1e-6
 
 
 def test_a_disabled_loop_joint_lets_go_and_holds_again():

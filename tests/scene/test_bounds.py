@@ -11,7 +11,7 @@ import pytest
 import sap_warp
 from sap_warp.core.kernels.precision import MAX_TIME_STEP, MIN_TIME_STEP
 from sap_warp.model.model import check_time_step
-from sap_warp.scene.objects import bounds
+from sap_warp.scene.text import bounds
 from tests.support.scene_files import BOX, boxes, chain, load, problem_of, with_joint, with_shape
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

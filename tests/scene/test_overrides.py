@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sap_warp import SapSceneError, load_sap_scene, load_sap_scene_config
+from sap_warp.scene.overrides import parse_path
 from sap_warp.scene.shipped.scenes import build_scene, randomize_start, randomize_worlds
-from sap_warp.scene.text.overrides import parse_path
 
 SCENE = """\
 simulation: {dt: 0.01}

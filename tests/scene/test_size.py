@@ -8,6 +8,7 @@ import newton
 import pytest
 
 from sap_warp import SapSceneError
+from sap_warp.core import long_work
 from sap_warp.scene import size
 from sap_warp.scene.edits import worlds
 from tests.support.costs import count_calls, peak_bytes
@@ -27,7 +28,7 @@ def spheres(count):
 def lines(monkeypatch):
     """What is said, with an event for each line."""
     said = []
-    monkeypatch.setattr(size, "say", said.append)
+    monkeypatch.setattr(long_work, "say", said.append)
     return said
 
 
@@ -38,7 +39,7 @@ def test_long_work_is_announced(lines, monkeypatch):
     """Memory and time of many worlds, time of many bodies; nothing about small scenes."""
     load(boxes(), num_worlds=3)
     assert lines == []
-    monkeypatch.setattr(size, "LONG", 0.0)
+    monkeypatch.setattr(long_work, "LONG", 0.0)
     load(boxes(), num_worlds=3)
     assert lines == ["adding 1 bodies, about 0 s", "building 3 worlds: about 0 MB and 0 s"]
 
@@ -49,15 +50,15 @@ def test_a_million_worlds_are_announced_in_gigabytes_and_minutes():
     world.add_shape_sphere(world.add_body())
     cost = size.cost_of_copies(world, 1_000_000)
     assert str(cost) == "about 6.0 GB and 2 minutes"
-    assert cost.seconds > size.LONG
+    assert cost.seconds > long_work.LONG
 
 
 def test_lines_go_on_where_there_is_no_terminal(lines, monkeypatch):
     """The work goes on until a line about the time that has passed is there."""
     second = threading.Event()
-    monkeypatch.setattr(size, "INTERVAL", 0.01)
-    monkeypatch.setattr(size, "say", lambda line: (lines.append(line), "passed" in line and second.set()))
-    with size.long_work("working", 60.0):
+    monkeypatch.setattr(long_work, "INTERVAL", 0.01)
+    monkeypatch.setattr(long_work, "say", lambda line: (lines.append(line), "passed" in line and second.set()))
+    with long_work.long_work("working", 60.0):
         assert second.wait(30.0)
     assert lines[0] == "working" and lines[1] == "working; 0 s have passed"
 
@@ -67,14 +68,14 @@ def test_bar_on_a_terminal(lines, monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    with size.long_work("working", 60.0):
+    with long_work.long_work("working", 60.0):
         pass
     assert "working" in terminal.getvalue() and lines == []
 
 
 def test_interrupt_ends_long_work(lines):
     """Ctrl-C goes through, and no thread is left behind."""
-    with pytest.raises(KeyboardInterrupt), size.long_work("working", 60.0):
+    with pytest.raises(KeyboardInterrupt), long_work.long_work("working", 60.0):
         raise KeyboardInterrupt
     assert "sap-warp-progress" not in [thread.name for thread in threading.enumerate()]
 

@@ -7,7 +7,7 @@ import pytest
 import warp as wp
 
 from sap_warp import Simulation
-from tests.support.lengths import build
+from tests.support.tendons import build
 from tests.support.simulations import new_builder, shared_simulation
 
 MASS = 1000.0 * 4.0 / 3.0 * np.pi * 0.3**3

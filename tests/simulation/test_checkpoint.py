@@ -330,6 +330,6 @@ def test_activations_of_actuators_are_part_of_the_state(tmp_path):
     np.testing.assert_array_equal(sim.joint_q.numpy(), expected)
     assert np.ptp(expected) > 1e-3
     sim.dt = 0.004  # captured anew, activations stay
-    before = sim.solver.lengths.actuation.act.numpy().copy()
+    before = sim.solver.tendons.actuation.act.numpy().copy()
     sim.prepare()
-    np.testing.assert_array_equal(sim.solver.lengths.actuation.act.numpy(), before)
+    np.testing.assert_array_equal(sim.solver.tendons.actuation.act.numpy(), before)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sap_warp import SolverSAP
-from tests.support.lengths import TINY, build, free_forces
+from tests.support.tendons import TINY, build, free_forces
 
 ARM = """<mujoco><option gravity="0 0 0" density="{density}" viscosity="{viscosity}" wind="{wind}"/><worldbody>
   <body><joint axis="0 1 0"/><geom type="box" size="0.1 0.2 0.05" pos="0.2 0 0" euler="10 20 30" mass="2"/>

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 import sap_warp
-from sap_warp.solver.dynamics import free_motion
+from sap_warp.solver.settings.options import SapOptions
 from sap_warp.solver.settings.status import SolveStatus
 from tests.support.scenes import G, Stepper, one_joint
 from tests.support.solver_cases import Case, assert_close
@@ -33,10 +33,9 @@ def always(monkeypatch):
     """Call to make solvers find v* of every world before the solve."""
 
     def switch(on):
-        needed = (lambda *_: True) if on else is_needed
-        monkeypatch.setattr(free_motion, "is_needed_by_all", needed)
+        monkeypatch.setattr(SapOptions, "needs_free_velocity", True if on else by_options)
 
-    is_needed = free_motion.is_needed_by_all
+    by_options = SapOptions.needs_free_velocity
     return switch
 
 

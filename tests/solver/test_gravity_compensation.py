@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from sap_warp import SolverSAP
-from tests.support.lengths import build, free_forces
+from tests.support.tendons import build, free_forces
 
 ARM = """<mujoco><option gravity="1 2 -9.81"/><worldbody>
   <body name="base" gravcomp="0.3"><joint axis="0 1 0"/><geom size="0.1" pos="0.2 0 0" mass="2"/>

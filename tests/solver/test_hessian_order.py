@@ -41,7 +41,7 @@ def test_rows_are_as_short_as_in_a_row_that_is_numbered_along(rng):
     """Neighbours in the row are neighbours in the Hessian, however the balls are numbered."""
     data = run(rng.permutation(BALLS)).solver.contact_jacobian.data
     dofs = 6 * BALLS
-    place, first = data.place.numpy()[:dofs], data.placed_first.numpy()[:dofs]
+    place, first = data.dof_position.numpy()[:dofs], data.ordered_first.numpy()[:dofs]
     assert sorted(place) == list(range(dofs))
     assert (place.reshape(-1, 6) - place[::6, None] == np.arange(6)).all(), "trees stay together"
     assert not np.array_equal(place, np.arange(dofs))

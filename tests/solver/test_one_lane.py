@@ -58,8 +58,9 @@ def test_lists_follow_rows_that_change_places():
         case.contacts = fill_newton_contacts(case.model, [r for world in records for r in world[::-1]])
         case.step()
         data = case.solver.contact_jacobian.data
-        tables = (data.body_start, data.body_count, data.body_active, data.body_row, data.hessian.first, data.place)
-        results.append([table.numpy().copy() for table in (*tables, case.solver.contact_solve.velocity)])
+        tables = (data.body_start, data.body_count, data.body_active, data.body_row)
+        tables += (data.hessian.first, data.dof_position, case.solver.contact_solve.velocity)
+        results.append([table.numpy().copy() for table in tables])
     rows = results[1][3]
     results[0][3][rows == 0] = 0  # beyond the lists there is what was there before
     for kept, new in zip(*results, strict=True):

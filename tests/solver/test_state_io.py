@@ -94,7 +94,7 @@ def test_steps_that_continue_are_those_through_states(model, monkeypatch, preset
         for i in range(count):
             steps.solve(worlds)
             if i < count - 1:
-                steps.proceed(state, worlds)
+                steps.continue_step(state, worlds)
         steps.end(state, worlds)
     assert (solver.status == 0).all()
     assert_same(solver, reference, (state, through))

@@ -119,7 +119,7 @@ class Case:
         if not self.solver.contact_solve.data.widened.numpy()[w]:
             rows, begin = (layout.rows.first, layout.rows.entry), layout.world_entry.numpy()[w]
         elif data.coupled.numpy()[w]:
-            rows, places = (data.placed_first, data.placed_entry), data.place.numpy()[start:end]
+            rows, places = (data.ordered_first, data.ordered_entry), data.dof_position.numpy()[start:end]
         first, entry = (array.numpy() for array in rows)
         packed = self.solver.contact_solve.data.H.numpy()
         L = np.zeros((end - start, end - start))

@@ -12,8 +12,8 @@ import numpy as np
 import warp as wp
 
 from sap_warp import SolverSAP
-from sap_warp.solver.equations.data import LENGTH, LINEAR
-from sap_warp.solver.equations.sources import Row, constraint_rows
+from sap_warp.solver.equations.data import LINEAR, TRANSMISSION
+from sap_warp.solver.equations.sources import Equation, read_equations
 from sap_warp.solver.model.initial_poses import multiply, rotate
 from sap_warp.solver.tendons.terms import EQUAL
 from tests.support import beside_mujoco as beside
@@ -71,8 +71,8 @@ class Still:
             getattr(model, name).assign(getattr(given, name).astype(np.float32))
         if len(given.ctrl):
             model.mujoco.ctrl.assign(given.ctrl.astype(np.float32))
-            if self.solver.lengths.actuation.total:
-                self.solver.lengths.actuation.act.assign(given.act)
+            if self.solver.tendons.actuation.total:
+                self.solver.tendons.actuation.act.assign(given.act)
         self.turn = self._turn()
 
     def place(self) -> None:
@@ -131,11 +131,11 @@ class Still:
         data, reference, out, found = self.data, self.reference, self.model.state(), []
         start = np.linalg.lstsq(self.turn, self._v0(), rcond=None)[0]
         for dt in (STEP, 0.5 * STEP):
-            if self.solver.lengths.actuation.total:
-                act = self.solver.lengths.actuation.act.numpy().copy()
+            if self.solver.tendons.actuation.total:
+                act = self.solver.tendons.actuation.act.numpy().copy()
             self.solver.step(self.state, out, None, None, dt)
-            if self.solver.lengths.actuation.total:
-                self.solver.lengths.actuation.act.assign(act)
+            if self.solver.tendons.actuation.total:
+                self.solver.tendons.actuation.act.assign(act)
             v = np.linalg.lstsq(self.turn, self.solver.memory["velocity"].numpy()[self.tree], rcond=None)[0]
             found.append((v - start) / dt)
         M = np.zeros((reference.nv, reference.nv))
@@ -165,17 +165,17 @@ class Still:
 
     def tendons(self) -> list[str]:
         """Differences of lengths and moment arms of tendons."""
-        reference, lengths, found = self.reference, self.solver.lengths, []
+        reference, tendons, found = self.reference, self.solver.tendons, []
         if not reference.ntendon:
             return []
         solver = self.solver
         solver.boundary.begin(solver.checked(self.state), solver.model_control, solver.all_worlds)
-        lengths.measure_lengths(solver.boundary, solver.free_motion, solver.all_worlds)
+        tendons.measure_lengths(solver.boundary, solver.free_motion, solver.all_worlds)
         J, labels = self.tendon_arms(), list(self.model.mujoco.tendon_label)
         places = [beside.find(labels, reference.tendon(t).name) for t in range(reference.ntendon)]
         if min(places) < 0:
             return [f"tendons are {labels}"]
-        ours, length = lengths.jacobian()[lengths.place][places] @ self.turn, lengths.tendon_lengths()[places]
+        ours, length = tendons.jacobian()[tendons.place][places] @ self.turn, tendons.tendon_lengths()[places]
         for t in range(reference.ntendon):
             off = max(abs(length[t] - self.data.ten_length[t]), np.abs(ours[t] - J[t]).max())
             if not off < 2e-5:
@@ -199,20 +199,20 @@ def equality_differences(reference: mujoco.MjModel, loaded) -> list[str]:
     mujoco.mj_forward(reference, still.data)
     still.state, still.turn = still.model.state(), still._turn()
     still.place()
-    solver, constraints = still.solver, still.solver.constraints
+    solver, equations = still.solver, still.solver.equations
     solver.compute_free_motion(still.state, None, 1e-3)
-    solver.lengths.compute(solver.boundary, solver.free_motion, None, 1e-3, solver.all_worlds)
-    constraints.compute(solver.boundary, solver.free_motion, 1e-3, solver.all_worlds)
-    if not constraints.count and not still.data.ne:
+    solver.tendons.compute(solver.boundary, solver.free_motion, None, 1e-3, solver.all_worlds)
+    equations.compute(solver.boundary, solver.free_motion, 1e-3, solver.all_worlds)
+    if not equations.count and not still.data.ne:
         return []
-    terms = still.solver.lengths.sources.terms
-    rows = [*constraint_rows(still.model), *(Row(LENGTH, True, term=i) for i in range(len(terms)))]
+    terms = still.solver.tendons.sources.terms
+    rows = [*read_equations(still.model), *(Equation(TRANSMISSION, True, term=i) for i in range(len(terms)))]
     chosen = [
         place
-        for place, i in enumerate(constraints._order)
+        for place, i in enumerate(equations._order)
         if (rows[i].enabled if rows[i].term < 0 else terms[rows[i].term].kind == EQUAL and terms[rows[i].term].enabled)
     ]
-    ours = (constraints.dense() @ still.turn if constraints.count else np.zeros((0, reference.nv)))[chosen]
+    ours = (equations.dense() @ still.turn if equations.count else np.zeros((0, reference.nv)))[chosen]
     off = np.abs(_projector(ours) - _projector(_equality_rows(reference, still.data))).max(initial=0.0)
     here, there = _gaps(still), _gaps_of_mujoco(reference, still.data)
     if not all(min((abs(gap - own) for own in here), default=1.0) < 1e-5 for gap in there):
@@ -225,7 +225,7 @@ def equality_differences(reference: mujoco.MjModel, loaded) -> list[str]:
 def _gaps(still: Still) -> list[float]:
     """How far the points of loops are apart [m], in order of size."""
     poses, gaps = np.vstack([still.state.body_q.numpy().astype(float), [0, 0, 0, 0, 0, 0, 1]]), {}
-    for row in constraint_rows(still.model):
+    for row in read_equations(still.model):
         if row.enabled and row.kind == LINEAR:
             F, M = (multiply_poses(poses[body], X) for body, X in ((row.a, row.X_a), (row.b, row.X_b)))
             gaps[(row.a, row.b, *row.X_a, *row.X_b)] = float(np.linalg.norm(F[:3] - M[:3]))

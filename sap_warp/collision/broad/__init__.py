@@ -1,1 +1,1 @@
-"""Which shapes can meet: their boxes, pairs and how far they travel."""
+"""The broad phase: AABBs of shapes, pairs that may touch, and how far bodies have travelled."""

@@ -1,10 +1,10 @@
 # mypy: disable-error-code="valid-type"
-"""Where shapes are and the boxes around them, along the axes of the world: those that Newton's pipeline works out."""
+"""World poses of shapes and their axis-aligned bounding boxes (AABBs), equal to those that Newton's pipeline makes."""
 
 import newton
 import warp as wp
 
-from ...core.kernels.structs import make_flat
+from ...core.kernels.structs import flat
 from ...core.kernels.types import Poses
 
 PLANE = wp.constant(int(newton.GeoType.PLANE))
@@ -18,17 +18,17 @@ CONE = wp.constant(int(newton.GeoType.CONE))
 MESH = wp.constant(int(newton.GeoType.MESH))
 HFIELD = wp.constant(int(newton.GeoType.HFIELD))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
-KNOWN_KINDS = [int(k) for k in (PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, CONE, CONVEX_MESH)]
-"""Kinds of shapes that the functions below bound."""
-ENDLESS = wp.constant(1.0e6)
+BOUNDED_TYPES = [int(k) for k in (PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, CONE, CONVEX_MESH)]
+"""Types of shapes whose AABB is computed here."""
+INFINITE_HALF_SIZE = wp.constant(1.0e6)
 """Half the size that Newton gives an infinite plane [m]."""
 
 
 @wp.struct
 class Shapes:
-    """The model's shapes, and what a pass works out of those that it looks at closely.
+    """The model's shapes, and the poses and AABBs of those that a pass examines.
 
-    Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for.
+    Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
     """
 
     body: wp.array(dtype=wp.int32)
@@ -41,22 +41,22 @@ class Shapes:
     local_upper: wp.array(dtype=wp.vec3f)
     body_flags: wp.array(dtype=wp.int32)
     source: wp.array(dtype=wp.uint64)  # meshes
-    # by shape; valid if the number of the pass stands in `boxed`
+    # by shape; valid if `aabb_pass` is the number of this pass
     pose: wp.array(dtype=wp.transformf)  # in world frame
     data: wp.array(dtype=wp.vec4f)  # size and margin, for Newton's narrow phase
-    lower: wp.array(dtype=wp.vec3f)  # corners of the box around shape, margin and gap, in world frame
+    lower: wp.array(dtype=wp.vec3f)  # corners of the AABB, which contains margin and gap, in world frame [m]
     upper: wp.array(dtype=wp.vec3f)
-    boxed: wp.array(dtype=wp.int32)
+    aabb_pass: wp.array(dtype=wp.int32)
 
 
-flat_shapes = make_flat(Shapes)
+flat_shapes = flat(Shapes)
 
 
 @wp.func
-def reach_of(s: wp.ref[Shapes], i: int) -> float:
-    """Largest distance of a point of shape i, widened by margin and gap, from its origin [m]."""
-    kind = s.kind[i]
-    size = s.size[i]
+def reach_of(shapes: wp.ref[Shapes], i: int) -> float:
+    """Bound the distance of the points of shape i from its origin, margin and gap included [m]."""
+    kind = shapes.kind[i]
+    size = shapes.size[i]
     reach = size[0]  # of a sphere
     if kind != SPHERE:
         if kind == CAPSULE:
@@ -71,22 +71,25 @@ def reach_of(s: wp.ref[Shapes], i: int) -> float:
         elif kind == ELLIPSOID:
             reach = wp.max(size)
         elif kind == PLANE:
-            reach = 4.0 * ENDLESS
+            reach = 4.0 * INFINITE_HALF_SIZE
         else:
-            reach = wp.length(wp.max(wp.abs(s.local_lower[i]), wp.abs(s.local_upper[i])))
-    return reach + s.margin[i] + s.gap[i]
+            reach = wp.length(wp.max(wp.abs(shapes.local_lower[i]), wp.abs(shapes.local_upper[i])))
+    return reach + shapes.margin[i] + shapes.gap[i]
 
 
 @wp.func
-def endless_plane(normal: wp.vec3f, at: wp.vec3f, skin: float) -> tuple[wp.vec3f, wp.vec3f]:
-    """Corners of the box that Newton puts around an infinite plane: cut where its normal points up, down or aside."""
-    lower = at - wp.vec3f(ENDLESS + skin)
-    upper = at + wp.vec3f(ENDLESS + skin)
+def infinite_plane_aabb(normal: wp.vec3f, at: wp.vec3f, skin: float) -> tuple[wp.vec3f, wp.vec3f]:
+    """Return the AABB that Newton gives an infinite plane.
+
+    Along an axis to which the normal is closer than 60 degrees, the box ends at the plane.
+    """
+    lower = at - wp.vec3f(INFINITE_HALF_SIZE + skin)
+    upper = at + wp.vec3f(INFINITE_HALF_SIZE + skin)
     for i in range(3):
         steep = wp.abs(normal[i])
         if steep > 0.5:
             aside = wp.abs(normal[(i + 1) % 3]) + wp.abs(normal[(i + 2) % 3])
-            rise = aside * ENDLESS / steep + skin
+            rise = aside * INFINITE_HALF_SIZE / steep + skin
             if normal[i] > 0.0:
                 upper[i] = wp.min(upper[i], at[i] + rise)
             else:
@@ -96,7 +99,7 @@ def endless_plane(normal: wp.vec3f, at: wp.vec3f, skin: float) -> tuple[wp.vec3f
 
 @wp.func
 def bulge(size: wp.vec3f) -> float:
-    """How far the wall of a barrel stands out: the height of an arc over a chord. Zero for other cylinders."""
+    """Return how far the wall of a barrel stands out, the height of an arc over a chord [m]; zero for a cylinder."""
     if size[2] >= size[1] and size[2] > 0.0:
         return size[1] * size[1] / (size[2] + wp.sqrt(size[2] * size[2] - size[1] * size[1]))
     return 0.0
@@ -104,7 +107,7 @@ def bulge(size: wp.vec3f) -> float:
 
 @wp.func
 def half_extent(kind: int, axis: wp.vec3f, size: wp.vec3f) -> float:
-    """Half the extent of a shape along an axis of the world, which is given in the frame of the shape [m]."""
+    """Return half the extent of a shape along a world axis, which is given in the frame of the shape [m]."""
     if kind == SPHERE:
         return size[0]
     if kind == CAPSULE:
@@ -117,36 +120,36 @@ def half_extent(kind: int, axis: wp.vec3f, size: wp.vec3f) -> float:
 
 
 @wp.func
-def box_shape(s: wp.ref[Shapes], i: int, body_q: Poses, now: int) -> None:
-    """World pose, bounding box and Newton's data of shape i, once in a pass."""
-    if s.boxed[i] != now:
-        s.boxed[i] = now
-        pose = s.local[i]
-        if s.body[i] >= 0:
-            pose = wp.transform_multiply(body_q[s.body[i]], pose)
-        s.pose[i] = pose
+def update_aabb(shapes: wp.ref[Shapes], i: int, body_q: Poses, pass_number: int) -> None:
+    """Write world pose, AABB and Newton's data of shape i, once per pass."""
+    if shapes.aabb_pass[i] != pass_number:
+        shapes.aabb_pass[i] = pass_number
+        pose = shapes.local[i]
+        if shapes.body[i] >= 0:
+            pose = wp.transform_multiply(body_q[shapes.body[i]], pose)
+        shapes.pose[i] = pose
         at = wp.transform_get_translation(pose)
         turn = wp.transform_get_rotation(pose)
-        r = wp.matrix_from_cols(  # not rounded as by `wp.quat_to_matrix`: Newton works out boxes in this way
+        r = wp.matrix_from_cols(  # rounds as Newton does, other than `wp.quat_to_matrix`
             wp.quat_rotate(turn, wp.vec3f(1.0, 0.0, 0.0)),
             wp.quat_rotate(turn, wp.vec3f(0.0, 1.0, 0.0)),
             wp.quat_rotate(turn, wp.vec3f(0.0, 0.0, 1.0)),
         )
-        kind = s.kind[i]
-        size = s.size[i]
-        skin = s.margin[i] + s.gap[i]
-        endless = kind == PLANE and size[0] == 0.0 and size[1] == 0.0
+        kind = shapes.kind[i]
+        size = shapes.size[i]
+        skin = shapes.margin[i] + shapes.gap[i]
+        is_infinite = kind == PLANE and size[0] == 0.0 and size[1] == 0.0
         if kind == PLANE:
             size = wp.vec3f(0.5 * size[0], 0.5 * size[1], 0.0)
-        s.data[i] = wp.vec4f(size[0], size[1], size[2], s.margin[i])
-        if endless:
-            lower, upper = endless_plane(wp.vec3f(r[0, 2], r[1, 2], r[2, 2]), at, skin)
-            s.lower[i] = lower
-            s.upper[i] = upper
+        shapes.data[i] = wp.vec4f(size[0], size[1], size[2], shapes.margin[i])
+        if is_infinite:
+            lower, upper = infinite_plane_aabb(wp.vec3f(r[0, 2], r[1, 2], r[2, 2]), at, skin)
+            shapes.lower[i] = lower
+            shapes.upper[i] = upper
         else:
             if kind == MESH or kind == CONVEX_MESH or kind == HFIELD:
-                at = wp.quat_rotate(turn, 0.5 * (s.local_lower[i] + s.local_upper[i])) + at
-                size = 0.5 * (s.local_upper[i] - s.local_lower[i])
+                at = wp.quat_rotate(turn, 0.5 * (shapes.local_lower[i] + shapes.local_upper[i])) + at
+                size = 0.5 * (shapes.local_upper[i] - shapes.local_lower[i])
             elif kind == CYLINDER:
                 size[0] = size[0] + bulge(size)
             half = wp.vec3f()
@@ -154,45 +157,54 @@ def box_shape(s: wp.ref[Shapes], i: int, body_q: Poses, now: int) -> None:
             while k < 3:
                 half[k] = half_extent(kind, r[k], size)
                 k += 1
-            s.lower[i] = at - half - wp.vec3f(skin, skin, skin)
-            s.upper[i] = at + half + wp.vec3f(skin, skin, skin)
+            shapes.lower[i] = at - half - wp.vec3f(skin, skin, skin)
+            shapes.upper[i] = at + half + wp.vec3f(skin, skin, skin)
 
 
 @wp.func
-def boxes_overlap(s: wp.ref[Shapes], i: int, k: int) -> bool:
-    """Whether the boxes of two shapes do; not if a number is none."""
-    a = s.lower[i]
-    b = s.upper[i]
-    c = s.lower[k]
-    d = s.upper[k]
-    return a[0] <= d[0] and b[0] >= c[0] and a[1] <= d[1] and b[1] >= c[1] and a[2] <= d[2] and b[2] >= c[2]
+def aabbs_overlap(shapes: wp.ref[Shapes], i: int, k: int) -> bool:
+    """Return True if the AABBs of both shapes overlap; NaN bounds never do."""
+    low0 = shapes.lower[i]
+    high0 = shapes.upper[i]
+    low1 = shapes.lower[k]
+    high1 = shapes.upper[k]
+    return (
+        low0[0] <= high1[0]
+        and high0[0] >= low1[0]
+        and low0[1] <= high1[1]
+        and high0[1] >= low1[1]
+        and low0[2] <= high1[2]
+        and high0[2] >= low1[2]
+    )
 
 
 @wp.func
 def largest(a: float, b: float, c: float) -> float:
-    """Of three numbers, in two instructions: `wp.max` also looks after numbers that are none."""
-    d = wp.where(a > b, a, b)
-    return wp.where(d > c, d, c)
+    """Return the maximum of three numbers in two instructions; unlike `wp.max` it has no rule for NaN."""
+    ab = wp.where(a > b, a, b)
+    return wp.where(ab > c, ab, c)
 
 
 @wp.func
-def box_distance(s: wp.ref[Shapes], i: int, k: int) -> float:
-    """How far apart the boxes of two shapes are along the axis that separates them best [m]; negative: they overlap."""
-    a = wp.max(s.lower[i] - s.upper[k], s.lower[k] - s.upper[i])
-    return largest(a[0], a[1], a[2])
+def aabb_distance(shapes: wp.ref[Shapes], i: int, k: int) -> float:
+    """Return the distance of two AABBs along the axis that separates them best [m]; negative if they overlap."""
+    away = wp.max(shapes.lower[i] - shapes.upper[k], shapes.lower[k] - shapes.upper[i])
+    return largest(away[0], away[1], away[2])
 
 
 @wp.func
-def boxes_size(s: wp.ref[Shapes], i: int, k: int) -> float:
-    """A bound of the sizes of two shapes and of their distances from the origin [m]."""
-    a = wp.max(wp.abs(s.lower[i]), wp.abs(s.upper[i])) + wp.max(wp.abs(s.lower[k]), wp.abs(s.upper[k]))
-    return a[0] + a[1] + a[2]
+def coordinate_bound(shapes: wp.ref[Shapes], i: int, k: int) -> float:
+    """Bound the sizes of two shapes and their distances from the origin, to which rounding is relative [m]."""
+    bound = wp.max(wp.abs(shapes.lower[i]), wp.abs(shapes.upper[i])) + wp.max(
+        wp.abs(shapes.lower[k]), wp.abs(shapes.upper[k])
+    )
+    return bound[0] + bound[1] + bound[2]
 
 
 @wp.func
-def may_move(s: wp.ref[Shapes], shape: int) -> bool:
-    """Whether the shape's body is moved by forces."""
-    body = s.body[shape]
+def may_move(shapes: wp.ref[Shapes], shape: int) -> bool:
+    """Return True if forces move the shape's body."""
+    body = shapes.body[shape]
     if body < 0:
         return False
-    return (s.body_flags[body] & KINEMATIC) == 0
+    return (shapes.body_flags[body] & KINEMATIC) == 0

@@ -44,7 +44,7 @@ _NAMES = {_INFINITE_PLANE: "infinite plane", int(_T.PLANE): "finite plane", int(
 
 @dataclass(frozen=True)
 class UnsupportedPair:
-    """Two shapes that may meet and would pass through each other."""
+    """Two shapes that may touch and would pass through each other."""
 
     shape0: int
     shape1: int
@@ -58,10 +58,10 @@ class UnsupportedPair:
 
 
 def find_unsupported_pairs(model: newton.Model, explicit_pairs: np.ndarray | None) -> list[UnsupportedPair]:
-    """Pairs that the broad phase can report and the narrow phase cannot handle.
+    """Find the pairs that the broad phase can report and the narrow phase cannot handle.
 
     Args:
-        model: Whose shapes.
+        model: The model with the shapes.
         explicit_pairs: Pair list of the explicit broad phase, shape [pair_count, 2]; None if pairs are discovered.
     """
     if model.shape_count == 0:
@@ -75,7 +75,7 @@ def find_unsupported_pairs(model: newton.Model, explicit_pairs: np.ndarray | Non
 
 
 def name_pair(model: newton.Model, pair: np.ndarray) -> str:
-    """Two shapes by label and type."""
+    """Name two shapes by label and type."""
     return str(_describe_pair(model, _kinds(model), pair))
 
 
@@ -106,13 +106,13 @@ def warn_if_unreliable(model: newton.Model, explicit_pairs: np.ndarray | None) -
 
 
 def refuse_hydroelastic_pairs(model: newton.Model, options: dict[str, Any]) -> None:
-    """Refuse what would make Newton generate hydroelastic contact: only rigid contacts are tested with the solver.
+    """Refuse what would make Newton generate hydroelastic contacts: only rigid contacts are tested with the solver.
 
     Newton does so for pairs of which both shapes have the flag, and looks for them in the model's pair list; without
-    a list it fails. A shape with the flag meets others as a rigid one.
+    a list it fails. A shape with the flag has rigid contacts with others.
 
     Raises:
-        ValueError: Two such shapes may meet, or ``options`` has a hydroelastic configuration.
+        ValueError: Two such shapes may touch, or ``options`` has a hydroelastic configuration.
     """
     if options.get("sdf_hydroelastic_config") is not None:
         raise ValueError("sdf_hydroelastic_config is set, but hydroelastic contact is not supported. Leave it out.")
@@ -133,7 +133,7 @@ def refuse_hydroelastic_pairs(model: newton.Model, options: dict[str, Any]) -> N
 
 
 def describe(pairs: list[UnsupportedPair], limit: int = 10) -> str:
-    """Message that names the pairs and what to do about them."""
+    """Return the message that names the pairs and tells what to do about them."""
     listed = "; ".join(str(pair) for pair in pairs[:limit])
     more = f"; and {len(pairs) - limit} more" if len(pairs) > limit else ""
     return (
@@ -160,7 +160,7 @@ def _unsupported_mask(kinds: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def _matches(kinds: np.ndarray, pairs: np.ndarray, wanted: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """Which of the pairs have types among ``wanted``, in either order."""
+    """Return a mask of the pairs whose types are among ``wanted``, in either order."""
     a, b = kinds[pairs[:, 0]], kinds[pairs[:, 1]]
     mask = np.zeros(len(pairs), dtype=bool)
     for first, second in wanted:
@@ -169,13 +169,13 @@ def _matches(kinds: np.ndarray, pairs: np.ndarray, wanted: tuple[tuple[int, int]
 
 
 def _discoverable_pairs(model: newton.Model, kinds: np.ndarray) -> np.ndarray:
-    """Unsupported pairs that the sap and nxn broad phases would find, sorted."""
+    """Find the unsupported pairs that the sap and nxn broad phases would report, sorted."""
     everything = tuple(int(k) for k in np.unique(kinds))
     return _candidates(model, kinds, (*_UNSUPPORTED, *((s, k) for s in _SHAPELESS for k in everything)))
 
 
 def _candidates(model: newton.Model, kinds: np.ndarray, wanted: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """Pairs of the wanted types that the sap and nxn broad phases would find, sorted."""
+    """Find the pairs of the wanted types that the sap and nxn broad phases would report, sorted."""
     colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
     found = []
     for first, second in wanted:
@@ -187,7 +187,7 @@ def _candidates(model: newton.Model, kinds: np.ndarray, wanted: tuple[tuple[int,
 
 
 def may_collide(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
-    """Whether worlds, groups, bodies and filters let the pairs meet."""
+    """Return a mask of the pairs that worlds, groups, bodies and filters let collide."""
     world, group, body = (a.numpy()[pairs] for a in (model.shape_world, model.shape_collision_group, model.shape_body))
     same_world = (world[:, 0] == world[:, 1]) | (world == -1).any(axis=1)
     same_group = np.where(group[:, 0] > 0, (group[:, 0] == group[:, 1]) | (group[:, 1] < 0), group[:, 0] != group[:, 1])

@@ -1,4 +1,4 @@
-"""How many contacts to expect."""
+"""Estimates of the number of contacts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLAT = (int(_T.BOX), int(_T.CONVEX_MESH))
 _FACED = (*_FLAT, int(_T.CYLINDER))
 _ONE_POINT = (int(_T.SPHERE), int(_T.ELLIPSOID))
 CONTACTS_PER_MESH_PAIR = 40
-"""What contact reduction usually leaves of a pair with a mesh or heightfield."""
+"""Contacts that the reduction usually leaves of a pair with a mesh or heightfield."""
 CONTACTS_PER_PAIR = 5
 """Largest manifold of two convex shapes."""
 CONTACTS_PER_BOX_PAIR = 8
@@ -44,13 +44,13 @@ def sap_estimate_rigid_contact_max(model: SapCollisionModel | SapModel | newton.
 
 
 def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int:
-    """Contacts that a pass must be able to write, so that a full buffer can be filled with the right ones.
+    """Return how many contacts a pass must be able to write, so that a full buffer gets the right ones.
 
-    The estimate; but a few listed pairs without meshes and heightfields cannot have more than their manifolds, even if
-    that is less than the smallest estimate.
+    It is the estimate; but a few listed pairs without meshes and heightfields cannot have more contacts than their
+    manifolds, even if those are less than the smallest estimate.
 
     Args:
-        model: Whose shapes.
+        model: The model with the shapes.
         explicit_pairs: Pair list of the explicit broad phase, shape [pair_count, 2]; None if pairs are discovered.
     """
     estimate = sap_estimate_rigid_contact_max(model)
@@ -62,18 +62,18 @@ def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int
 
 
 def most_of_pairs(model: newton.Model, pairs: np.ndarray, body_world: np.ndarray, bounds: np.ndarray) -> int:
-    """Contacts that the ``pairs`` of one range of worlds can have, of the range that can have most.
+    """Return how many contacts the ``pairs`` of one range of worlds can have, for the range that can have most.
 
     Args:
-        model: Whose shapes.
+        model: The model with the shapes.
         pairs: Shape [pair_count, 2].
         body_world: World of each body.
         bounds: First world of each range, and the number of worlds.
     """
     bodies = model.shape_body.numpy()[pairs]
     world = np.where(bodies < 0, -1, body_world[bodies]).max(axis=1)
-    place = np.searchsorted(bounds, world, side="right")  # 0: no body, which meets nothing
-    return int(np.bincount(place, _contacts_per_pair(model.shape_type.numpy()[pairs])).max())
+    number = np.searchsorted(bounds, world, side="right")  # 0: no body, which touches nothing
+    return int(np.bincount(number, _contacts_per_pair(model.shape_type.numpy()[pairs])).max())
 
 
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
@@ -91,6 +91,6 @@ def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
     size = np.where(np.isin(kinds, MESH_LIKE), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
     world = model.shape_world.numpy()
     planes_by_world = np.bincount(world[plane] + 1, minlength=model.world_count + 1)
-    # a global plane meets every shape, a global shape every plane
+    # a global plane may touch every shape, a global shape every plane
     seen = planes_by_world[0] + np.where(world >= 0, planes_by_world[world + 1], planes_by_world[1:].sum())
     return int((size * (NEIGHBOURS // 2 + seen))[solid].sum())

@@ -1,22 +1,24 @@
-"""What happens when a pass finds more contacts than the caller's buffer holds.
+"""Selection of contacts when a pass finds more than the caller's buffer holds.
 
-Newton's narrow phase writes contacts as it finds them and drops what comes after the last row. Where that may happen,
-it writes into a larger buffer, and the stages below move what fits into the caller's. Where the caller's buffer holds
-as many contacts as the shapes are estimated to have, there is neither the larger buffer nor the extra work.
+Newton's narrow phase writes contacts as it finds them and drops those after the last row of its buffer. Where that may
+happen, it writes into a larger buffer, and the stages below move a selection into the caller's. A caller's buffer that
+holds as many contacts as the shapes are estimated to have needs neither the larger buffer nor the extra work.
 
-The rows are shared like water between vessels: every world gets the same number, worlds that need fewer leave theirs to
-the others, and what cannot be divided goes to the first worlds that can use it. So a world with no more than its even
-share keeps every contact, whatever the others do. A world that must give some up keeps its deepest. Contacts that stay
-keep their order.
+The rows of the caller's buffer are shared like water between vessels: every world gets the same number, worlds that
+need fewer leave theirs to the others, and the remainder goes to the first worlds that can use it. So a world with no
+more than its even share keeps every contact, whatever the others do. A world that must give some up keeps its deepest.
+Selected contacts keep their order.
 
 Every contact has a key that sorts by depth and, at equal depth, by index. All keys differ, so a world's selection is
 one threshold, found by bisection; the outcome does not depend on the order in which threads come. Counts are
 integers, so neither does the sharing.
 
 The stages take their share of the work from ``thread`` of ``threads``. On the CPU one thread runs them all in a single
-launch. On CUDA one block selects, which has nothing to do unless there are too many contacts, and then a launch of many
-threads moves the rows.
+launch. On CUDA one block selects, which has nothing to do unless there are too many contacts, and then many threads
+move the contacts.
 """
+
+from __future__ import annotations
 
 from typing import Any, NamedTuple
 
@@ -25,12 +27,22 @@ import warp as wp
 
 from ...core.kernels.contact_gap import contact_gap
 from ...core.kernels.deepest import depth_key
-from ...core.kernels.lanes import barrier, lane, make_block_sum
+from ...core.kernels.lanes import barrier, block_sum, lane
 from ...core.kernels.structs import StructArgument
+from ...core.kernels.template import Constant, Parameter, Variant, device
 from ...core.kernels.types import Ints, Poses
 from ...model.contacts import dropped_by_world, set_dropped_by_world
-from .counts import Counts, note_pass
-from .rows import ContactRows, RowArguments, Rows, close_rows, copy_row, copy_rows, optional_fields, take_out_row
+from .counts import Counts, count_pass
+from .rows import (
+    ContactRows,
+    RowArguments,
+    Rows,
+    close_rows,
+    copy_contact,
+    copy_contacts,
+    invalidate_contact,
+    optional_fields,
+)
 
 LARGER_FACTOR = 4
 """The larger buffer holds at most this many times the contacts of the caller's ..."""
@@ -39,7 +51,7 @@ LARGER_FREE = 1 << 16
 ALL = wp.constant(wp.uint64(0xFFFFFFFFFFFFFFFF))
 """Threshold of a world that keeps all of its contacts."""
 
-block_sum = make_block_sum(wp.int32)
+sum_counts = block_sum.on(dtype=Constant(wp.int32)).of(Variant())
 
 
 @wp.struct
@@ -51,47 +63,47 @@ class Selection:
     shape_world: wp.array[wp.int32]
     shape_body: wp.array[wp.int32]
     found: wp.array[wp.int32]  # contacts by bin; zero between passes
-    kept: wp.array[wp.int32]  # places by bin
+    kept: wp.array[wp.int32]  # contacts that the bin keeps
     listed: wp.array[wp.int32]  # length of the bin's list, 0 if it keeps everything
     start: wp.array[wp.int32]  # where the list begins
     filled: wp.array[wp.int32]
-    limit: wp.array[wp.uint64]  # a contact stays if its key is smaller
+    limit: wp.array[wp.uint64]  # a contact is kept if its key is smaller
     peak_dropped: wp.array[wp.int32]  # most contacts that a pass took from the bin
     key: wp.array[wp.uint64]  # by row of the source
     list: wp.array[wp.int32]  # rows of crowded bins
-    live: wp.array[wp.int32]  # [contacts found that are none of those taken out, end of the lists]
-    chunk: wp.array[wp.int32]  # contacts that stay, by chunk of rows
+    live: wp.array[wp.int32]  # [contacts found that are valid, end of the lists]
+    chunk: wp.array[wp.int32]  # contacts that are kept, by chunk of rows
     scratch: wp.array[wp.int32]  # one entry per lane and block
 
 
 @wp.func
-def overflows(s: wp.ref[Selection], source: wp.ref[ContactRows]) -> bool:
-    """Whether there is anything to select."""
-    return source.counters[0] > s.capacity
+def overflows(selection: wp.ref[Selection], source: wp.ref[ContactRows]) -> bool:
+    """Return True if there are more contacts than the target holds."""
+    return source.counters[0] > selection.capacity
 
 
 @wp.func
-def bin_of(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> int:
-    """Bin of a contact; -1 if it was taken out."""
+def bin_of(selection: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> int:
+    """Return the bin of a contact; -1 if it is invalid."""
     shape0 = source.shape0[i]
     shape1 = source.shape1[i]
     if shape0 < 0 or shape1 < 0:
         return -1
-    world = wp.max(s.shape_world[shape0], s.shape_world[shape1])
-    return wp.where(world < 0, s.found.shape[0] - 1, world)
+    world = wp.max(selection.shape_world[shape0], selection.shape_world[shape1])
+    return wp.where(world < 0, selection.found.shape[0] - 1, world)
 
 
 @wp.func
-def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int) -> float:
-    """phi0 of a contact [m]. Origins are subtracted first: worlds may lie far from the origin."""
+def separation(selection: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int) -> float:
+    """Return phi0 of a contact [m]. Origins are subtracted first: worlds may lie far from the origin."""
     arm = source.point1[i]
     origin = wp.vec3f()
-    body1 = s.shape_body[source.shape1[i]]
+    body1 = selection.shape_body[source.shape1[i]]
     if body1 >= 0:
         arm = wp.quat_rotate(wp.transform_get_rotation(body_q[body1]), arm)
         origin = wp.transform_get_translation(body_q[body1])
     arm0 = source.point0[i]
-    body0 = s.shape_body[source.shape0[i]]
+    body0 = selection.shape_body[source.shape0[i]]
     if body0 >= 0:
         arm0 = wp.quat_rotate(wp.transform_get_rotation(body_q[body0]), arm0)
         origin -= wp.transform_get_translation(body_q[body0])
@@ -99,236 +111,241 @@ def separation(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses,
 
 
 @wp.func
-def stays(s: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> bool:
-    """Whether contact i is one of those that its bin keeps."""
-    bin = bin_of(s, source, i)
+def is_kept(selection: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -> bool:
+    """Return True if the bin of contact i keeps it."""
+    bin = bin_of(selection, source, i)
     if bin < 0:
         return False
-    return s.key[i] < s.limit[bin]
+    return selection.key[i] < selection.limit[bin]
 
 
-def _over_rows(visit: Any) -> Any:
-    """``walk(s, source, body_q, thread, threads)``: if rows overflow, visit a thread's share of those with a bin."""
-
-    @wp.func
-    def walk(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, thread: int, threads: int) -> None:
-        if overflows(s, source):
-            rows = wp.min(source.counters[0], s.found_max)
-            i = int(thread)
-            while i < rows:
-                bin = bin_of(s, source, i)
-                if bin >= 0:
-                    visit(s, source, body_q, i, bin)
-                i += threads
-
-    return walk
+visit = Parameter("visit")
+"""``visit(selection, source, body_q, i, bin)``: what `for_each_contact` does with contact i."""
 
 
-@wp.func
-def count_row(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int, bin: int) -> None:
-    """Stage 1: contacts of each bin, and the key of each contact."""
-    wp.atomic_add(s.found, bin, 1)
-    s.key[i] = depth_key(separation(s, source, body_q, i), i)
+@device
+def for_each_contact(
+    selection: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, thread: int, threads: int
+) -> None:
+    """If the contacts overflow, visit a thread's share of the valid ones."""
+    if overflows(selection, source):
+        rows = wp.min(source.counters[0], selection.found_max)
+        i = int(thread)
+        while i < rows:
+            bin = bin_of(selection, source, i)
+            if bin >= 0:
+                visit(selection, source, body_q, i, bin)
+            i += threads
 
 
 @wp.func
-def list_row(s: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int, bin: int) -> None:
-    """Stage 3: the rows of every bin that must select, in any order."""
-    if s.listed[bin] > 0:
-        s.list[s.start[bin] + wp.atomic_add(s.filled, bin, 1)] = i
-
-
-count_by_bin, list_crowded = _over_rows(count_row), _over_rows(list_row)
+def count_contact(selection: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int, bin: int) -> None:
+    """Stage 1: count the contacts of each bin, and compute the key of each contact."""
+    wp.atomic_add(selection.found, bin, 1)
+    selection.key[i] = depth_key(separation(selection, source, body_q, i), i)
 
 
 @wp.func
-def filled_to(s: wp.ref[Selection], level: int) -> int:
-    """Places in use if every bin got up to ``level``; all lanes of the block together."""
+def list_contact(selection: wp.ref[Selection], source: wp.ref[ContactRows], body_q: Poses, i: int, bin: int) -> None:
+    """Stage 3: list the contacts of every bin that must select, in any order."""
+    if selection.listed[bin] > 0:
+        selection.list[selection.start[bin] + wp.atomic_add(selection.filled, bin, 1)] = i
+
+
+count_by_bin = for_each_contact.of(Variant(visit=count_contact))
+list_crowded = for_each_contact.of(Variant(visit=list_contact))
+
+
+@wp.func
+def filled_to(selection: wp.ref[Selection], level: int) -> int:
+    """Count the rows in use if every bin got up to ``level``; all lanes of the block together."""
     used = int(0)
-    bins = s.found.shape[0]
+    bins = selection.found.shape[0]
     bin = lane()
     while bin < bins:
-        used += wp.min(s.found[bin], level)
+        used += wp.min(selection.found[bin], level)
         bin += wp.block_dim()
-    return block_sum(used, s.scratch, 0)
+    return sum_counts(used, selection.scratch, 0)
 
 
 @wp.func
-def bins_above(s: wp.ref[Selection], level: int, end: int) -> int:
-    """Bins before ``end`` with more than ``level`` contacts; all lanes of the block together."""
+def bins_above(selection: wp.ref[Selection], level: int, end: int) -> int:
+    """Count the bins before ``end`` with more than ``level`` contacts; all lanes of the block together."""
     above = int(0)
     bin = lane()
     while bin < end:
-        above += wp.where(s.found[bin] > level, 1, 0)
+        above += wp.where(selection.found[bin] > level, 1, 0)
         bin += wp.block_dim()
-    return block_sum(above, s.scratch, 0)
+    return sum_counts(above, selection.scratch, 0)
 
 
 @wp.func
-def share_rows(s: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: Ints) -> None:
-    """Stage 2, one block: places of each bin, and where the lists of those begin that must select."""
-    if overflows(s, source):
-        bins = s.found.shape[0]
-        live = filled_to(s, s.found_max)
-        level = int(s.found_max)
-        end = int(0)  # bins before this one get one place more
-        if live > s.capacity:
-            # the highest level for which there are enough places
+def share_rows(selection: wp.ref[Selection], source: wp.ref[ContactRows], dropped_out: Ints) -> None:
+    """Stage 2, one block: find the rows of each bin, and where the lists of those begin that must select."""
+    if overflows(selection, source):
+        bins = selection.found.shape[0]
+        live = filled_to(selection, selection.found_max)
+        level = int(selection.found_max)
+        end = int(0)  # bins before this one get one row more
+        if live > selection.capacity:
+            # the highest level for which there are enough rows
             level = int(0)
-            high = s.capacity + 1
+            high = selection.capacity + 1
             while high - level > 1:
                 middle = (level + high) // 2
-                if filled_to(s, middle) <= s.capacity:
+                if filled_to(selection, middle) <= selection.capacity:
                     level = middle
                 else:
                     high = middle
-            rest = s.capacity - filled_to(s, level)
+            rest = selection.capacity - filled_to(selection, level)
             high = bins
             while high > end:  # the first bin at which the rest is used up
                 middle = (end + high) // 2
-                if bins_above(s, level, middle) < rest:
+                if bins_above(selection, level, middle) < rest:
                     end = middle + 1
                 else:
                     high = middle
         if lane() == 0:
-            s.live[0] = live
-            s.live[1] = 0
+            selection.live[0] = live
+            selection.live[1] = 0
         barrier()
         bin = lane()
         while bin < bins:
-            found = s.found[bin]
+            found = selection.found[bin]
             kept = wp.min(found, level)
             if found > level and bin < end:
                 kept += 1
-            s.kept[bin] = kept
-            s.listed[bin] = 0
-            s.limit[bin] = ALL
+            selection.kept[bin] = kept
+            selection.listed[bin] = 0
+            selection.limit[bin] = ALL
             if found > kept:
-                s.listed[bin] = found
-                s.start[bin] = wp.atomic_add(s.live, 1, found)
-                s.filled[bin] = 0
+                selection.listed[bin] = found
+                selection.start[bin] = wp.atomic_add(selection.live, 1, found)
+                selection.filled[bin] = 0
             dropped_out[bin] = found - kept
-            s.peak_dropped[bin] = wp.max(s.peak_dropped[bin], found - kept)
-            s.found[bin] = 0
+            selection.peak_dropped[bin] = wp.max(selection.peak_dropped[bin], found - kept)
+            selection.found[bin] = 0
             bin += wp.block_dim()
         barrier()
 
 
 @wp.func
-def find_limit(s: wp.ref[Selection], bin: int) -> None:
-    """Stage 4, a lane per bin: the key below which as many contacts lie as there are places."""
-    first = s.start[bin]
-    last = first + s.listed[bin]
-    places = s.kept[bin]
+def find_limit(selection: wp.ref[Selection], bin: int) -> None:
+    """Stage 4, a lane per bin: find the key below which as many contacts lie as the bin keeps."""
+    first = selection.start[bin]
+    last = first + selection.listed[bin]
+    kept = selection.kept[bin]
     low = wp.uint64(0)
     high = wp.uint64(ALL)
     limit = wp.uint64(0)
     below = int(0)
-    while below != places:
+    while below != kept:
         limit = low + ((high - low) >> wp.uint64(1))
         below = int(0)
         j = int(first)
         while j < last:
-            below += wp.where(s.key[s.list[j]] < limit, 1, 0)
+            below += wp.where(selection.key[selection.list[j]] < limit, 1, 0)
             j += 1
-        if below < places:
+        if below < kept:
             low = limit
         else:
             high = limit
-    s.limit[bin] = limit
+    selection.limit[bin] = limit
 
 
 @wp.func
-def find_limits(s: wp.ref[Selection]) -> None:
-    """Stage 4 of all bins that must select."""
+def find_limits(selection: wp.ref[Selection]) -> None:
+    """Stage 4: find the limit of every bin that must select."""
     bin = lane()
-    while bin < s.found.shape[0]:
-        if s.listed[bin] > 0:
-            find_limit(s, bin)
+    while bin < selection.found.shape[0]:
+        if selection.listed[bin] > 0:
+            find_limit(selection, bin)
         bin += wp.block_dim()
 
 
 @wp.func
-def count_chunk(s: wp.ref[Selection], source: wp.ref[ContactRows], chunk: int, chunks: int) -> None:
-    """Stage 5: contacts that stay, in a chunk of adjacent rows."""
-    if overflows(s, source):
-        rows = wp.min(source.counters[0], s.found_max)
+def count_chunk(selection: wp.ref[Selection], source: wp.ref[ContactRows], chunk: int, chunks: int) -> None:
+    """Stage 5: count the contacts that are kept, in a chunk of adjacent rows."""
+    if overflows(selection, source):
+        rows = wp.min(source.counters[0], selection.found_max)
         size = (rows + chunks - 1) // chunks
         count = int(0)
         i = int(chunk * size)
         end = wp.min((chunk + 1) * size, rows)
         while i < end:
-            if stays(s, source, i):
+            if is_kept(selection, source, i):
                 count += 1
             i += 1
-        s.chunk[chunk] = count
+        selection.chunk[chunk] = count
 
 
 @wp.func
 def write_selected(
-    s: wp.ref[Selection],
+    selection: wp.ref[Selection],
     source: wp.ref[ContactRows],
     thread: int,
     threads: int,
     chunks: int,
     target: wp.ref[ContactRows],
 ) -> int:
-    """The rows that stay, in their old order; returns how many contacts there would be in a buffer that holds all."""
-    rows = wp.min(source.counters[0], s.found_max)
+    """Copy the contacts that are kept, in order; return how many there would be in a buffer that holds all."""
+    rows = wp.min(source.counters[0], selection.found_max)
     if thread < chunks:
         fields = optional_fields(source, target)
         size = (rows + chunks - 1) // chunks
         k = int(0)
         before = int(0)
         while before < thread:
-            k += s.chunk[before]
+            k += selection.chunk[before]
             before += 1
         i = int(thread * size)
         end = wp.min((thread + 1) * size, rows)
         while i < end:
-            if stays(s, source, i):
-                copy_row(source, i, target, k, fields)
+            if is_kept(selection, source, i):
+                copy_contact(source, i, target, k, fields)
                 k += 1
             i += 1
-    found = s.live[0] + source.counters[0] - rows
-    # only if rows were lost before the selection: places that nothing is left for
-    empty = wp.min(s.live[0], s.capacity) + thread
-    while empty < wp.min(found, s.capacity):
-        take_out_row(target, empty)
+    found = selection.live[0] + source.counters[0] - rows
+    # only if contacts were lost before the selection: rows without a contact
+    empty = wp.min(selection.live[0], selection.capacity) + thread
+    while empty < wp.min(found, selection.capacity):
+        invalidate_contact(target, empty)
         empty += threads
     return found
 
 
 @wp.func
-def join_rows(s: wp.ref[Selection], own: int, body_q: Poses, source: Rows, target: Rows, dropped_out: Ints) -> None:
-    """Bring the rows of a pass together in the caller's buffer, or those that stay; all stages, for a single thread.
+def join_contacts(
+    selection: wp.ref[Selection], own: int, body_q: Poses, source: Rows, target: Rows, dropped_out: Ints
+) -> None:
+    """Bring the contacts of a pass, or a selection of them, into the caller's buffer; all stages, for a single thread.
 
     Args:
-        s: Tables.
-        own: How many rows we wrote before Newton did: into ``target`` if they all fit there, else into ``source``.
+        selection: Tables.
+        own: How many contacts we wrote before Newton did: into ``target`` if they all fit there, else into ``source``.
         body_q: Body poses.
-        source: Holds Newton's rows, after ours, and the counters.
+        source: Holds Newton's contacts, after ours, and the counters.
         target: The caller's buffer.
         dropped_out: Contacts that each bin loses.
     """
     found = source[0].counters[0]
-    if found > s.capacity:
-        if own <= s.capacity:
-            copy_rows(target, source, 0, own, 1)
-        count_by_bin(s, source[0], body_q, 0, 1)
-        share_rows(s, source[0], dropped_out)
-        list_crowded(s, source[0], body_q, 0, 1)
-        find_limits(s)
-        count_chunk(s, source[0], 0, 1)
-        found = write_selected(s, source[0], 0, 1, 1, target[0])
+    if found > selection.capacity:
+        if own <= selection.capacity:
+            copy_contacts(target, source, 0, own, 1)
+        count_by_bin(selection, source[0], body_q, 0, 1)
+        share_rows(selection, source[0], dropped_out)
+        list_crowded(selection, source[0], body_q, 0, 1)
+        find_limits(selection)
+        count_chunk(selection, source[0], 0, 1)
+        found = write_selected(selection, source[0], 0, 1, 1, target[0])
     else:
-        copy_rows(source, target, own, found, 1)
+        copy_contacts(source, target, own, found, 1)
     close_rows(target[0], found, source[0].counters[2])
 
 
 @wp.kernel(enable_backward=False)
 def stage_select(selection: wp.array[Selection], source: Rows, body_q: Poses, chunks: int, dropped_out: Ints) -> None:
-    """Stages 1 to 5, by one block."""
+    """Run stages 1 to 5 in one block."""
     if overflows(selection[0], source[0]):
         count_by_bin(selection[0], source[0], body_q, lane(), wp.block_dim())
         barrier()
@@ -347,21 +364,21 @@ def stage_select(selection: wp.array[Selection], source: Rows, body_q: Poses, ch
 def stage_write(
     selection: wp.array[Selection], source: Rows, threads: int, chunks: int, target: Rows, counts: Counts
 ) -> None:
-    """Stage 6: the rows that stay, the counters, and what is noted of the pass."""
+    """Stage 6: write the kept contacts and the counters, and count the pass."""
     found = int(source[0].counters[0])
     if overflows(selection[0], source[0]):
         found = write_selected(selection[0], source[0], wp.tid(), threads, chunks, target[0])
     else:
-        copy_rows(source, target, wp.tid(), found, threads)
+        copy_contacts(source, target, wp.tid(), found, threads)
     if wp.tid() == 0:
         loss = source[0].counters[2]
         close_rows(target[0], found, loss)
-        s = selection[0]
-        note_pass(counts[0], target[0].counters[0], s.capacity, source[0].counters[0], s.found_max, loss)
+        tables = selection[0]
+        count_pass(counts[0], target[0].counters[0], tables.capacity, source[0].counters[0], tables.found_max, loss)
 
 
 class Grid(NamedTuple):
-    """How the stages are spread over threads."""
+    """Sizes of the launches of the stages."""
 
     threads: int
     chunks: int
@@ -373,17 +390,17 @@ CUDA_GRID = Grid(threads=16384, chunks=512, lanes=256)
 
 
 def larger_capacity(capacity: int, estimate: int) -> int:
-    """Contacts that a pass must be able to write for a buffer of ``capacity``, if ``estimate`` are expected at most."""
+    """Return how many contacts a pass must be able to write for a buffer of ``capacity``; ``estimate`` is the most."""
     if capacity >= estimate:
         return capacity
     return min(estimate, max(LARGER_FACTOR * capacity, LARGER_FREE))
 
 
 class Overflow:
-    """The larger buffer, if there is one, and the tables of the selection; `select` allocates nothing."""
+    """The larger buffer, if there is one, and the tables of the selection. `select` allocates nothing."""
 
     larger: newton.Contacts | None
-    """What a pass writes into instead of the caller's buffer; None if that can hold all contacts."""
+    """The buffer that a pass writes instead of the caller's; None if the caller's can hold all contacts."""
 
     peak_dropped: wp.array
     """Most contacts that any pass took from each bin; empty if nothing is selected."""
@@ -391,14 +408,14 @@ class Overflow:
     def __init__(
         self, model: newton.Model, capacity: int, larger: newton.Contacts | None = None, grid: Grid | None = None
     ):
-        """Prepare the selection of ``capacity`` rows out of ``larger``.
+        """Prepare the selection of ``capacity`` contacts out of ``larger``.
 
         Args:
-            model: Whose shapes.
+            model: The model with the shapes.
             capacity: Rows of the caller's buffers.
-            larger: What a pass will write into; None if the caller's buffers can hold all contacts.
-            grid: Sizes of the launches of `select`. None suits CUDA, or the CPU, where a single thread will do
-                all stages in one launch without `select`.
+            larger: The buffer that passes will write; None if the caller's buffers can hold all contacts.
+            grid: Sizes of the launches of `select`. None suits CUDA, or the CPU, where a single thread does all
+                stages in one launch without `select`.
         """
         device = model.device
         self.larger, self.capacity, self.bins = larger, capacity, bin_count(model)
@@ -428,7 +445,7 @@ class Overflow:
         return self._tables.array
 
     def written(self, buffer: newton.Contacts) -> newton.Contacts:
-        """What a pass for ``buffer`` writes into."""
+        """Return the buffer that a pass for ``buffer`` writes."""
         return buffer if self.larger is None else self.larger
 
     def prepare(self, buffer: newton.Contacts) -> None:
@@ -437,7 +454,7 @@ class Overflow:
             set_dropped_by_world(buffer, wp.zeros_like(self._dropped))
 
     def dropped_of(self, buffer: newton.Contacts) -> wp.array:
-        """The array that ``buffer`` carries for the contacts lost by each world; a common one if it brings none."""
+        """Return the array of ``buffer`` for the contacts lost by each world; a common one if it has none."""
         if self.larger is None:
             set_dropped_by_world(buffer, None)
             return self._dropped
@@ -448,7 +465,7 @@ class Overflow:
         return dropped
 
     def select(self, body_q: wp.array, buffer: newton.Contacts, counts: wp.array) -> None:
-        """Fill ``buffer`` with the contacts that stay: two launches, no wait. The CPU does it in `join_rows`.
+        """Fill ``buffer`` with the contacts that are kept: two launches, no wait. The CPU uses `join_contacts` instead.
 
         ``counts`` are the `PassCounts` that receive what the pass found.
         """
@@ -465,5 +482,5 @@ class Overflow:
 
 
 def bin_count(model: newton.Model) -> int:
-    """One bin per world, and one more for contacts of no world if there is more than one world."""
+    """Return the number of bins: one per world, and one more for contacts of no world if there are several worlds."""
     return model.world_count + 1 if model.world_count > 1 else 1

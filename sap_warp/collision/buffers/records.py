@@ -1,4 +1,4 @@
-"""What collision passes found, counted on the device, and what is said when a buffer was too small."""
+"""The record of all collision passes, kept on the device, and the reports of buffers that were too small."""
 
 import warnings
 from typing import Any
@@ -28,11 +28,11 @@ class CapacityRecord:
 
     @property
     def counts(self) -> wp.array:
-        """The `PassCounts` as an argument of kernels."""
+        """`PassCounts` of this record as an argument of kernels."""
         return self._counts.array
 
     def counts_with(self, totals: wp.array) -> StructArgument:
-        """The same with totals over ranges of worlds."""
+        """Make the `PassCounts` of this record with ``totals`` over ranges of worlds."""
         counts: Any = PassCounts()
         counts.pair_count, counts.triangle_count = self._arrays.pair_count, self._arrays.triangle_count
         counts.record, counts.totals = self._record, totals
@@ -65,7 +65,7 @@ class CapacityRecord:
         self._warned = False
 
     def _where(self, record: np.ndarray) -> str:
-        """Which worlds lost contacts, as far as it is known."""
+        """Name the worlds that lost contacts, as far as they are known."""
         worlds = name_worlds(self._overflow.peak_dropped.numpy())
         where = f", in {worlds}" if worlds else ""
         if record[PEAK_LOST] > 0:
@@ -81,7 +81,7 @@ class CapacityRecord:
         ]
 
     def inner_problems(self) -> list[str]:
-        """What buffers inside of Newton's stages could not hold, and what to set. Waits for the device."""
+        """Report buffers inside Newton's stages that were too small, and the setting to raise. Waits for the device."""
         record = self._record.numpy()
         problems = []
         if record[PEAK_PAIRS] > self._pair_max:

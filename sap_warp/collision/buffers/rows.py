@@ -1,22 +1,22 @@
 # mypy: disable-error-code="valid-type"
-"""What one contact is, a row: the arrays of a `newton.Contacts` that a collision pass writes, as kernels see them."""
+"""The arrays of a `newton.Contacts` that a collision pass writes, as kernels see them: a row is one contact."""
 
 from typing import Any, TypeAlias
 
 import newton
 import warp as wp
 
-from ...core.kernels.structs import StructCache, make_flat
+from ...core.kernels.structs import StructCache, flat
 
 LAST_ROWS = wp.constant(8)
-"""Rows at the end of the buffer that a pass may leave unwritten though it counted them, generously."""
+"""Upper bound of the rows at the end of a buffer that a pass may count and leave unwritten."""
 
 
 @wp.struct
 class ContactRows:
     """The arrays of one buffer, by reference. Optional ones are empty if the buffer has none.
 
-    Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for.
+    Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
     """
 
     counters: wp.array(dtype=wp.int32)  # rigid contacts found, soft contacts, flag of lost candidates
@@ -37,10 +37,10 @@ class ContactRows:
     surface_velocity: wp.array(dtype=wp.vec3f)
 
 
-flat_rows = make_flat(ContactRows)
+flat_rows = flat(ContactRows)
 
 Rows: TypeAlias = wp.array[ContactRows]
-"""A parameter of kernels: `ContactRows` in an array of one."""
+"""Type of a kernel parameter: `ContactRows` in an array of one."""
 
 _OWN_NAMES = {"counters": "contact_counters", "generation": "contact_generation"}
 
@@ -49,11 +49,11 @@ class RowArguments:
     """The `ContactRows` of buffers as arguments of kernels, made once for each buffer."""
 
     def __init__(self, device: Any):
-        """Start without any."""
+        """Start with an empty cache."""
         self._structs = StructCache(device)
 
     def of(self, contacts: newton.Contacts) -> wp.array:
-        """The `ContactRows` of ``contacts``."""
+        """Return the `ContactRows` of ``contacts``."""
         struct: Any = ContactRows
         arrays = {name: getattr(contacts, _OWN_NAMES.get(name, f"rigid_contact_{name}")) for name in struct.vars}
         return self._structs.get(arrays, ContactRows)
@@ -61,13 +61,13 @@ class RowArguments:
 
 @wp.func
 def next_generation(generation: int) -> int:
-    """Newton's counter of passes: it wraps to zero and never shows its reserved -1."""
+    """Return the number of the next pass as Newton counts: it wraps to zero and is never the reserved -1."""
     return wp.where(generation == 2147483647, 0, generation + 1)
 
 
 @wp.func
 def close_rows(rows: wp.ref[ContactRows], found: int, loss: int) -> None:
-    """Say how many contacts the pass found and whether candidates were lost, and count the pass."""
+    """Write how many contacts the pass found and the flag of lost candidates, and count the pass."""
     rows.counters[0] = found
     rows.counters[1] = 0
     rows.counters[2] = loss
@@ -76,10 +76,10 @@ def close_rows(rows: wp.ref[ContactRows], found: int, loss: int) -> None:
 
 @wp.func
 def optional_fields(source: wp.ref[ContactRows], target: wp.ref[ContactRows]) -> int:
-    """What `copy_row` has to copy beside what every buffer has: a sum of 1, 2 and 4. Not of flat rows."""
+    """Return which optional arrays `copy_contact` must write: a sum of 1, 2 and 4. Rows must not be flat yet."""
     fields = int(0)
     if target.stiffness.shape[0] > 0:
-        fields += 1  # the target tells of overrides ...
+        fields += 1  # the target has overrides ...
         if source.stiffness.shape[0] > 0:
             fields += 2  # ... and so does the source
     if target.surface_velocity.shape[0] > 0 and source.surface_velocity.shape[0] > 0:
@@ -89,15 +89,15 @@ def optional_fields(source: wp.ref[ContactRows], target: wp.ref[ContactRows]) ->
 
 @wp.func
 def clear_overrides(rows: wp.ref[ContactRows], i: int) -> None:
-    """Let contact i say nothing of stiffness, damping and friction: the shapes' own count."""
+    """Remove the overrides of contact i: stiffness, damping and friction are those of the shapes."""
     rows.stiffness[i] = float(0.0)
     rows.damping[i] = float(0.0)
     rows.friction[i] = float(0.0)
 
 
 @wp.func
-def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k: int, fields: int) -> None:
-    """Contact i of ``source`` becomes contact k of ``target``."""
+def copy_contact(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k: int, fields: int) -> None:
+    """Copy contact i of ``source`` to contact k of ``target``; ``fields`` is from `optional_fields`."""
     target.shape0[k] = source.shape0[i]
     target.shape1[k] = source.shape1[i]
     target.point0[k] = source.point0[i]
@@ -120,8 +120,8 @@ def copy_row(source: wp.ref[ContactRows], i: int, target: wp.ref[ContactRows], k
 
 
 @wp.func
-def copy_rows(source_in: Rows, target_in: Rows, first: int, end: int, stride: int) -> None:
-    """Rows ``first``, ``first + stride``, ... before ``end``, each to its own place."""
+def copy_contacts(source_in: Rows, target_in: Rows, first: int, end: int, stride: int) -> None:
+    """Copy contacts ``first``, ``first + stride``, ... before ``end`` to the same rows of the other buffer."""
     source = source_in[0]
     target = target_in[0]
     fields = optional_fields(source, target)
@@ -129,13 +129,13 @@ def copy_rows(source_in: Rows, target_in: Rows, first: int, end: int, stride: in
     flat_rows(target)
     i = int(first)
     while i < end:
-        copy_row(source, i, target, i, fields)
+        copy_contact(source, i, target, i, fields)
         i += stride
 
 
 @wp.func
-def take_out_row(rows: wp.ref[ContactRows], i: int) -> None:
-    """Mark contact i as none."""
+def invalidate_contact(rows: wp.ref[ContactRows], i: int) -> None:
+    """Mark contact i as invalid: nothing reads it any more."""
     rows.shape0[i] = -1
     rows.shape1[i] = -1
     rows.normal[i] = wp.vec3f()

@@ -1,1 +1,1 @@
-"""Where two shapes meet: contact points, normals and depths."""
+"""The narrow phase: contact points, normals and depths of two shapes (GJK, EPA, clipping, closed forms)."""

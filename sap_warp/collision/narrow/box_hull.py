@@ -1,122 +1,129 @@
 # mypy: disable-error-code="valid-type"
 """Contacts of a box and a convex hull in closed form, like those of two boxes (`box_box`).
 
-The directions that can separate best are the faces of the box, the faces of the hull, and for each edge of the hull
-those at right angles to it and to an edge of the box: such a direction counts if it lies between the normals of the two
-faces that meet in the edge, which the signs of their components tell. Everything is in the frame of the box.
+The candidates for the separating axis are the normals of the faces of the box and of the hull, and for each edge of the
+hull the directions at right angles to it and to an edge of the box. Such a direction counts if it lies between the
+normals of the two faces that meet in the edge, which the signs of their components tell. Everything is in the frame of
+the box.
 
-The contacts are the corners of the area that a face of the box shares with the hull. If the normal is that of the
-box, the hull's part is spanned by its lowest vertices, as on the ground (`hulls.ground`); else it is the face that
-looks most along the normal.
+The contacts are the corners of the area that a face of the box shares with the hull. If the normal is that of the box,
+the hull's part is its support face, spanned by the lowest vertices as on the ground (`hulls.ground`); else it is the
+face of the hull that looks most along the normal.
 """
 
 import warp as wp
 
+from ...core.kernels.template import device
 from ...core.kernels.types import Vectors
-from .box_box import BoxPair, are_nearest, clip_to_face, largest_axis, project
-from .hulls.ground import FLAT, lowest_vertex, vertices_of
+from .box_box import BoxPair, clip_to_face, include_nearest, largest_axis, project
+from .hulls.ground import FLAT_COSINE, lowest_vertex, vertices_of
 from .hulls.planes import plane_heights, steep_planes, stretched
-from .hulls.support_face import look_at_sole
+from .hulls.support_face import find_support_face
 from .hulls.supports import low_vertices
 from .hulls.tables import Hulls
 
 APART = wp.constant(-1)
 BOX_FACE = wp.constant(-2)
 PREFERENCE = wp.constant(2.0e-6)
-"""How much better than the faces of the box another direction must separate [m]."""
-LOWER_BY = wp.constant(2.0e-6)
-"""How much lower than the corners of a sole the lowest vertex must be to be one too [m]."""
+"""How much more than the faces of the box another direction must separate [m]."""
+LOWER_TOLERANCE = wp.constant(2.0e-6)
+"""How much lower than the corners of the support face the lowest vertex must be to become one too [m]."""
 
 
 @wp.struct
 class HullShape:
     """A shape and its hull."""
 
-    number: int  # of the shape
+    shape: int  # index
     hull: int
-    sole: int  # place in `Soles`
-    lower: wp.vec3f  # corners of the box around it, in its frame [m]
+    face_slot: int  # in `SupportFaces`
+    lower: wp.vec3f  # of its bounding box, in its frame [m]
     upper: wp.vec3f
 
 
 @wp.func
-def try_box_faces(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, shape: int) -> int:
-    """Directions of the box's faces: how far the hull is above each of them; returns its lowest vertex over the best.
+def find_box_face(boxes: wp.ref[BoxPair], hulls: wp.ref[Hulls], hull: int, shape: int) -> int:
+    """Find the face of the box that separates best; returns the lowest vertex of the hull over it.
 
-    A ball in the hull says how far that can be at most, so most faces need no look at vertices. The one that looks
-    best comes first.
+    A ball inside the hull bounds the separation of each face, so most faces need no search for the lowest vertex. The
+    face with the largest bound comes first.
     """
-    ball = h.ball[hull]
-    middle = p.turn * wp.vec3f(ball[0], ball[1], ball[2]) + p.place
-    most = wp.abs(middle) - p.a - wp.vec3f(ball[3], ball[3], ball[3])
-    first = wp.where(most[0] >= most[1] and most[0] >= most[2], 0, wp.where(most[1] >= most[2], 1, 2))
-    p.separation = float(-3.0e38)
+    ball = hulls.ball[hull]
+    center = boxes.rotation * wp.vec3f(ball[0], ball[1], ball[2]) + boxes.translation
+    bound = wp.abs(center) - boxes.half_a - wp.vec3f(ball[3], ball[3], ball[3])
+    first = wp.where(bound[0] >= bound[1] and bound[0] >= bound[2], 0, wp.where(bound[1] >= bound[2], 1, 2))
+    boxes.separation = float(-3.0e38)
     found = int(0)
     k = int(0)
     while k < 6:
         j = (first + k) % 3
-        up = wp.where((middle[j] >= 0.0) == (k < 3), 1.0, -1.0)
-        if up * middle[j] - p.a[j] - ball[3] > p.separation:
-            axis = up * wp.vec3f(p.turn[j, 0], p.turn[j, 1], p.turn[j, 2])  # in the frame of the hull
-            v = low_vertices(h.supports, shape, h.source[hull], h.scale[hull], axis)
-            slope = wp.cw_mul(axis, h.scale[hull])
-            lowest = lowest_vertex(v, slope)
-            separation = up * p.place[j] + wp.dot(slope, v.at[lowest]) - p.a[j]
-            if separation > p.separation:
-                p.separation = separation
+        side = wp.where((center[j] >= 0.0) == (k < 3), 1.0, -1.0)
+        if side * center[j] - boxes.half_a[j] - ball[3] > boxes.separation:
+            # in the frame of the hull
+            axis = side * wp.vec3f(boxes.rotation[j, 0], boxes.rotation[j, 1], boxes.rotation[j, 2])
+            vertices = low_vertices(hulls.supports, shape, hulls.source[hull], hulls.scale[hull], axis)
+            slope = wp.cw_mul(axis, hulls.scale[hull])
+            lowest = lowest_vertex(vertices, slope)
+            separation = side * boxes.translation[j] + wp.dot(slope, vertices.points[lowest]) - boxes.half_a[j]
+            if separation > boxes.separation:
+                boxes.separation = separation
                 found = lowest
-                p.normal = wp.vec3f()
-                p.normal[j] = up
+                boxes.normal = wp.vec3f()
+                boxes.normal[j] = side
         k += 1
     return found
 
 
-@wp.func
-def best_direction(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, reach: float) -> int:
-    """After `try_box_faces`: a face of the hull that looks along the best direction, `BOX_FACE`, or `APART`.
+@device
+def find_hull_direction(boxes: wp.ref[BoxPair], hulls: wp.ref[Hulls], hull: int, reach: float) -> int:
+    """After `find_box_face`: find a direction of the hull that separates better.
 
-    How high the middle of the box is above a face says how much this face and its edges can separate at most. The
-    highest one comes first, and few others have to be looked at closely. An edge belongs to the higher one of its
-    faces.
+    How high the centre of the box is above a face bounds the separation of this face and of its edges. The highest face
+    comes first, and few others have to be tested. An edge belongs to the higher one of its two faces.
 
     Args:
-        p: The pair; receives a better direction.
-        h: Tables.
-        hull: Number of the hull.
-        reach: Separation beyond which nothing is looked for any more [m].
+        boxes: The pair; receives a better direction.
+        hulls: Tables.
+        hull: Index of the hull.
+        reach: Separation beyond which the search ends [m].
+
+    Returns:
+        A face of the hull that looks along the best direction, `BOX_FACE` if the box has a better one, or `APART`.
     """
-    first = h.face_start[hull]
-    face_count = h.face_start[hull + 1] - first
-    heights = h.heights
-    middle = -(wp.transpose(p.turn) * p.place)  # of the box, in the frame of the hull
-    top = plane_heights(h.normal_x, h.normal_y, h.normal_z, h.offset, first, face_count, middle, heights)
-    turn = p.turn  # copies, which nothing else can change while the loops run
-    size = p.a
-    normal = wp.vec3f(p.normal)
+    first = hulls.face_start[hull]
+    face_count = hulls.face_start[hull + 1] - first
+    heights = hulls.heights
+    center = -(wp.transpose(boxes.rotation) * boxes.translation)  # of the box, in the frame of the hull
+    top = plane_heights(
+        hulls.normal_x, hulls.normal_y, hulls.normal_z, hulls.offset, first, face_count, center, heights
+    )
+    rotation = boxes.rotation  # copies: the compiler knows that nothing else changes them in the loops
+    size = boxes.half_a
+    normal = wp.vec3f(boxes.normal)
     found = int(BOX_FACE)
-    best = p.separation + PREFERENCE
-    least = wp.min(size)
-    steep = steep_planes(heights, h.stretch, first, face_count, best + least - PREFERENCE, h.steep)
+    best = boxes.separation + PREFERENCE
+    smallest = wp.min(size)
+    steep = steep_planes(heights, hulls.stretch, first, face_count, best + smallest - PREFERENCE, hulls.steep)
     k = int(-1)
     while k < steep and best <= reach:
-        f = int(top)
+        face = int(top)
         if k >= 0:
-            f = h.steep[k]
-        height = heights[f]
-        if stretched(height, h.stretch[first + f]) - least > best and (k < 0 or f != top):
-            n = turn * h.normal[first + f]
+            face = hulls.steep[k]
+        height = heights[face]
+        if stretched(height, hulls.stretch[first + face]) - smallest > best and (k < 0 or face != top):
+            n = rotation * hulls.normal[first + face]
             separation = height - wp.dot(wp.abs(n), size)
             if separation > best:
                 best = separation
                 normal = -n
-                found = first + f
-            s = h.side_start[first + f]
-            while s < h.side_start[first + f + 1]:
-                other = h.side[s]
+                found = first + face
+            side = hulls.side_start[first + face]
+            while side < hulls.side_start[first + face + 1]:
+                other = hulls.side[side]
                 below = heights[other]
-                if below < height or (below == height and other > f):
-                    if stretched(height, h.side_stretch[s]) - least > best:
-                        n2 = turn * h.normal[first + other]
+                if below < height or (below == height and other > face):
+                    if stretched(height, hulls.side_stretch[side]) - smallest > best:
+                        n2 = rotation * hulls.normal[first + other]
                         for j in range(3):
                             if n[j] * n2[j] < 0.0:
                                 w = wp.abs(n2[j])
@@ -126,70 +133,83 @@ def best_direction(p: wp.ref[BoxPair], h: wp.ref[Hulls], hull: int, reach: float
                                 if separation2 > best:
                                     best = separation2
                                     normal = -wp.normalize(axis)
-                                    found = first + wp.where(wp.dot(axis, n - n2) > 0.0, f, other)
-                s += 1
+                                    found = first + wp.where(wp.dot(axis, n - n2) > 0.0, face, other)
+                side += 1
         k += 1
     if found != BOX_FACE:
-        p.separation = best
-        p.normal = normal
-    return wp.where(p.separation <= reach, found, APART)
+        boxes.separation = best
+        boxes.normal = normal
+    return wp.where(boxes.separation <= reach, found, APART)
 
 
 @wp.func
-def face_corners(p: wp.ref[BoxPair], h: wp.ref[Hulls], face: int, corners: Vectors) -> int:
-    """The corners of a face of the hull, projected."""
-    start = h.loop_start[face]
-    count = h.loop_start[face + 1] - start
+def project_face(boxes: wp.ref[BoxPair], hulls: wp.ref[Hulls], face: int, corners: Vectors) -> int:
+    """Project the corners of a face of the hull; returns their number."""
+    start = hulls.loop_start[face]
+    count = hulls.loop_start[face + 1] - start
     k = int(0)
     while k < count:
-        corners[k] = project(p, p.turn * h.loop[start + k] + p.place)
+        corners[k] = project(boxes, boxes.rotation * hulls.loop[start + k] + boxes.translation)
         k += 1
     return count
 
 
 @wp.func
-def sole_corners(
-    p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], points: Vectors, corners: Vectors
+def project_support_face(
+    boxes: wp.ref[BoxPair], hulls: wp.ref[Hulls], hull_shape: wp.ref[HullShape], points: Vectors, corners: Vectors
 ) -> int:
-    """The hull's lowest vertices over a face of the box, projected, in their order around; returns their number.
+    """Project the hull's support face over a face of the box, its corners in their order around; returns their number.
 
-    ``points`` are the vertices of the hull, the normal of ``p`` is that of the face.
+    ``points`` are the vertices of the hull; the normal of ``boxes`` is that of the face.
     """
-    n = wp.transpose(p.turn) * p.normal  # in the frame of the hull
-    scale = h.scale[shape.hull]
-    mesh = h.source[shape.hull]
-    look_at_sole(h.soles, shape.sole, h.supports, shape.number, mesh, scale, n, shape.lower, shape.upper)
-    around = h.soles.around[shape.sole]
+    normal = wp.transpose(boxes.rotation) * boxes.normal  # in the frame of the hull
+    scale = hulls.scale[hull_shape.hull]
+    mesh = hulls.source[hull_shape.hull]
+    find_support_face(
+        hulls.support_faces,
+        hull_shape.face_slot,
+        hulls.supports,
+        hull_shape.shape,
+        mesh,
+        scale,
+        normal,
+        hull_shape.lower,
+        hull_shape.upper,
+    )
+    ring = hulls.support_faces.ring[hull_shape.face_slot]
     count = int(0)
     k = int(0)
     while k < 8:
-        i = around[k]
+        i = ring[k]
         if i >= 0:
-            corners[count] = project(p, p.turn * wp.cw_mul(scale, points[i]) + p.place)
+            corners[count] = project(boxes, boxes.rotation * wp.cw_mul(scale, points[i]) + boxes.translation)
             count += 1
         k += 1
     return count
 
 
 @wp.func
-def is_over_face(p: wp.ref[BoxPair], point: wp.vec3f, inwards: float) -> bool:
-    """Whether a projected point is on the face of the box, at least so far from the planes of the other faces [m]."""
-    i = largest_axis(p.normal)
-    inside = wp.abs(point[0]) <= p.a[(i + 1) % 3] - inwards and wp.abs(point[1]) <= p.a[(i + 2) % 3] - inwards
-    return inside and inwards <= p.a[i]
+def is_over_face(boxes: wp.ref[BoxPair], point: wp.vec3f, inwards: float) -> bool:
+    """Return True if a projected point is on the face of the box, ``inwards`` or more from the other faces [m]."""
+    i = largest_axis(boxes.normal)
+    inside = (
+        wp.abs(point[0]) <= boxes.half_a[(i + 1) % 3] - inwards
+        and wp.abs(point[1]) <= boxes.half_a[(i + 2) % 3] - inwards
+    )
+    return inside and inwards <= boxes.half_a[i]
 
 
 @wp.func
-def is_certain(p: wp.ref[BoxPair], point: wp.vec3f) -> bool:
-    """Whether a projected point of the hull shows that no direction is better than that of the box's face.
+def proves_box_face(boxes: wp.ref[BoxPair], point: wp.vec3f) -> bool:
+    """Return True if a projected point of the hull proves that no direction is better than that of the box's face.
 
-    Over the face it is as near to the box as the face is to the hull; inside of the box no other face is nearer.
+    Over the face, it is as close to the box as the face is to the hull; inside the box, no other face is closer.
     """
-    return point[2] <= p.separation + PREFERENCE and is_over_face(p, point, wp.max(-p.separation, 0.0))
+    return point[2] <= boxes.separation + PREFERENCE and is_over_face(boxes, point, wp.max(-boxes.separation, 0.0))
 
 
 @wp.func
-def middle_of(corners: Vectors, count: int) -> wp.vec3f:
+def mean_corner(corners: Vectors, count: int) -> wp.vec3f:
     """The mean of the corners, which is a point of the hull; a point far away if there are none."""
     total = wp.vec3f(0.0, 0.0, wp.where(count > 0, 0.0, 3.0e38))
     k = int(0)
@@ -200,12 +220,12 @@ def middle_of(corners: Vectors, count: int) -> wp.vec3f:
 
 
 @wp.func
-def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: Vectors, count: int) -> int:
-    """Let the lowest vertex be a corner too if it is over the face and lower than the others."""
-    added = is_over_face(p, lowest, 0.0)
+def add_lowest_vertex(boxes: wp.ref[BoxPair], lowest: wp.vec3f, corners: Vectors, count: int) -> int:
+    """Add the lowest vertex as a corner if it is over the face and lower than the others; returns their number."""
+    added = is_over_face(boxes, lowest, 0.0)
     k = int(0)
     while k < count:
-        added = added and lowest[2] < corners[k][2] - LOWER_BY
+        added = added and lowest[2] < corners[k][2] - LOWER_TOLERANCE
         k += 1
     if added:
         corners[count] = lowest
@@ -213,45 +233,52 @@ def add_lowest(p: wp.ref[BoxPair], lowest: wp.vec3f, corners: Vectors, count: in
 
 
 @wp.func
-def lies_flat(p: wp.ref[BoxPair], up: wp.vec3f, corners: Vectors, count: int) -> bool:
-    """Whether a direction of the hull is as good as ``up``, that of the box's face, which is then taken.
+def prefers_box_face(boxes: wp.ref[BoxPair], direction: wp.vec3f, corners: Vectors, count: int) -> bool:
+    """Return True, and take ``direction`` of the box's face, if it is as good as the direction of the hull.
 
-    A sole of several faces that are not quite in one plane would have the corners of one of them alone, now of this one
-    and now of that one, and never come to rest.
+    A support face of several faces that are not quite in one plane would otherwise have the corners of one of them
+    alone, now of this one and now of that one, and never come to rest.
     """
-    normal = p.normal
-    if count < 3 or wp.dot(normal, up) < FLAT:
+    normal = boxes.normal
+    if count < 3 or wp.dot(normal, direction) < FLAT_COSINE:
         return False
-    p.normal = up
-    if are_nearest(p, corners, count):
+    boxes.normal = direction
+    if include_nearest(boxes, corners, count):
         return True
-    p.normal = normal
+    boxes.normal = normal
     return False
 
 
-@wp.func
-def hull_corners(
-    p: wp.ref[BoxPair], h: wp.ref[Hulls], shape: wp.ref[HullShape], reach: float, corners: Vectors, scratch: Vectors
+@device
+def box_hull_corners(
+    boxes: wp.ref[BoxPair],
+    hulls: wp.ref[Hulls],
+    hull_shape: wp.ref[HullShape],
+    reach: float,
+    corners: Vectors,
+    scratch: Vectors,
 ) -> int:
-    """Corners of the area that box and hull share, as `box_box.shared_corners`; finds the direction too.
+    """Find the normal between a box and a hull, and the corners of the area that they share.
 
-    Both arrays must have room for `ROOM` corners.
+    Returns the number of corners, or -1, as `box_box.shared_corners`. Both arrays must hold `CLIPPED_CORNERS` corners.
     """
-    vertex = try_box_faces(p, h, shape.hull, shape.number)
-    if p.separation > reach:
+    vertex = find_box_face(boxes, hulls, hull_shape.hull, hull_shape.shape)
+    if boxes.separation > reach:
         return 0
-    points = vertices_of(h.source[shape.hull]).at
-    lowest = project(p, p.turn * wp.cw_mul(h.scale[shape.hull], points[vertex]) + p.place)
-    count = sole_corners(p, h, shape, points, corners)
+    points = vertices_of(hulls.source[hull_shape.hull]).points
+    lowest = project(
+        boxes, boxes.rotation * wp.cw_mul(hulls.scale[hull_shape.hull], points[vertex]) + boxes.translation
+    )
+    count = project_support_face(boxes, hulls, hull_shape, points, corners)
     if count > 0:
-        count = clip_to_face(p, corners, count, scratch)
-    count = add_lowest(p, lowest, corners, count)
+        count = clip_to_face(boxes, corners, count, scratch)
+    count = add_lowest_vertex(boxes, lowest, corners, count)
     face = int(BOX_FACE)
-    up = p.normal
-    if not is_certain(p, lowest) and not is_certain(p, middle_of(corners, count)):
-        face = best_direction(p, h, shape.hull, reach)
+    box_normal = boxes.normal
+    if not proves_box_face(boxes, lowest) and not proves_box_face(boxes, mean_corner(corners, count)):
+        face = find_hull_direction(boxes, hulls, hull_shape.hull, reach)
     if face == APART:
         return 0
-    if face != BOX_FACE and not lies_flat(p, up, corners, count):
-        count = clip_to_face(p, corners, face_corners(p, h, face, corners), scratch)
-    return wp.where(are_nearest(p, corners, count), count, -1)
+    if face != BOX_FACE and not prefers_box_face(boxes, box_normal, corners, count):
+        count = clip_to_face(boxes, corners, project_face(boxes, hulls, face, corners), scratch)
+    return wp.where(include_nearest(boxes, corners, count), count, -1)

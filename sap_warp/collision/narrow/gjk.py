@@ -1,151 +1,174 @@
 # mypy: disable-error-code="valid-type"
-"""Where two convex cores are nearest, or which direction leads out of their overlap the shortest way.
+"""GJK: the closest points of two convex cores, or a simplex that shows that they overlap (Gilbert, Johnson, Keerthi).
 
-The core of a sphere is its centre, that of a capsule its axis; cylinders, boxes and hulls are their own. The points
-x - y of two cores, x of the second and y of the first, are a convex set. If the origin is outside, the point of the set
-that is nearest to it gives direction and distance (Gilbert, Johnson and Keerthi). If it is inside, a polytope grows in
-the set until its nearest face is one of the set itself (`epa`). Everything is in the frame of the first
-shape, and in double precision: corners are known to single precision, but differences of them are divided by each
-other here.
+The core of a shape is the shape shrunk by its radius: a sphere's centre, a capsule's axis; cylinders, boxes and hulls
+are their own cores. The differences x - y of points of two cores, x of the second and y of the first, are a convex set,
+their Minkowski difference. If the origin is outside, the point of the set closest to it gives normal and distance. GJK
+finds it as the closest point of a simplex whose vertices are support points of the set, from iteration to iteration the
+best one. If the origin is inside, EPA goes on from the last simplex (`epa`).
+
+Everything is in the frame of the first shape and in double precision: support points are known to single precision, but
+differences of them are divided by each other here.
 """
 
 import warp as wp
 
 from ..broad.aabb import BOX, CYLINDER, Shapes
-from .barycentric import ZERO, Corners, double, single, weigh
+from .barycentric import ZERO, Points, barycentric_simplex, double, single
 from .hulls.separation import lowest_point
 from .hulls.supports import Supports
 
 APART, NEAR, OVERLAP, UNKNOWN = (wp.constant(k) for k in range(4))
-SKIN = wp.constant(wp.float64(1.0e-5))
-"""Cores closer than this count as overlapping: the direction between them is that of two faces or edges [m]."""
-_ROUNDS = wp.constant(48)
-SETTLED = wp.constant(wp.float64(1.0e-9))
-"""How far the bounds of the distance may be from each other at the end [m]."""
+OVERLAP_TOLERANCE = wp.constant(wp.float64(1.0e-5))
+"""Cores closer than this count as overlapping, so that their normal is that of a face or of two edges [m]."""
+_MAX_ITERATIONS = wp.constant(48)
+DISTANCE_TOLERANCE = wp.constant(wp.float64(1.0e-9))
+"""GJK ends when the upper and the lower bound of the distance differ by this much [m]."""
 
 
 @wp.struct
 class CorePair:
-    """Two cores in the frame of the first one, and what is known of them."""
+    """Two cores in the frame of the first one, and what was found of them."""
 
     shape0: int
     shape1: int
-    turn: wp.mat33d  # axes of the second one as columns
-    place: wp.vec3d  # its origin
-    state: int  # `APART`: further than looked for; `NEAR`, `OVERLAP`, or `UNKNOWN`: not found
-    normal: wp.vec3d  # from the first to the second
-    distance: wp.float64  # along the normal; negative if they overlap [m]; of `APART`, at least this
-    point: wp.vec3d  # of the first one, nearest to the second or deepest in it
+    rotation: wp.mat33d  # of the second core, its axes as columns
+    translation: wp.vec3d  # its origin [m]
+    state: int  # `APART`: beyond reach; `NEAR`; `OVERLAP`; `UNKNOWN`: not found
+    normal: wp.vec3d  # from the first to the second core
+    distance: wp.float64  # along the normal, negative for an overlap [m]; a lower bound if `APART`
+    point: wp.vec3d  # of the first core, closest to the second or deepest in it
 
 
 @wp.struct
-class Corner:
-    """A point of the set, and the point of the first core that it was made of."""
+class SupportPoint:
+    """A support point of the Minkowski difference, and the point of the first core that it was made of."""
 
-    at: wp.vec3d
-    first: wp.vec3d
+    point: wp.vec3d
+    point0: wp.vec3d
 
 
 @wp.func
-def double_turn(q: wp.quatf) -> wp.quatd:
-    """A unit quaternion in double precision."""
+def double_quat(q: wp.quatf) -> wp.quatd:
+    """Convert a unit quaternion to double precision."""
     return wp.normalize(wp.quatd(wp.float64(q[0]), wp.float64(q[1]), wp.float64(q[2]), wp.float64(q[3])))
 
 
 @wp.func
-def place_cores(s: wp.ref[Shapes], shape0: int, shape1: int) -> CorePair:
-    """The second core in the frame of the first one."""
+def make_core_pair(shapes: wp.ref[Shapes], shape0: int, shape1: int) -> CorePair:
+    """Two cores, the second one in the frame of the first."""
     pair = CorePair()
     pair.shape0 = shape0
     pair.shape1 = shape1
-    turn0 = double_turn(wp.transform_get_rotation(s.pose[shape0]))
-    turn1 = double_turn(wp.transform_get_rotation(s.pose[shape1]))
-    way = double(wp.transform_get_translation(s.pose[shape1])) - double(wp.transform_get_translation(s.pose[shape0]))
-    pair.turn = wp.quat_to_matrix(wp.quat_inverse(turn0) * turn1)
-    pair.place = wp.quat_rotate_inv(turn0, way)
+    rotation0 = double_quat(wp.transform_get_rotation(shapes.pose[shape0]))
+    rotation1 = double_quat(wp.transform_get_rotation(shapes.pose[shape1]))
+    offset = double(wp.transform_get_translation(shapes.pose[shape1])) - double(
+        wp.transform_get_translation(shapes.pose[shape0])
+    )
+    pair.rotation = wp.quat_to_matrix(wp.quat_inverse(rotation0) * rotation1)
+    pair.translation = wp.quat_rotate_inv(rotation0, offset)
     return pair
 
 
 @wp.func
-def core_point(s: wp.ref[Shapes], t: wp.ref[Supports], shape: int, up: wp.vec3d) -> wp.vec3d:
-    """The lowest point of a core along a direction, both in the frame of the shape [m]."""
-    kind = s.kind[shape]
-    size = double(s.size[shape])
+def core_support(shapes: wp.ref[Shapes], supports: wp.ref[Supports], shape: int, up: wp.vec3d) -> wp.vec3d:
+    """Support point of a core opposite to ``up``, its lowest point; both in the frame of the shape [m]."""
+    kind = shapes.kind[shape]
+    size = double(shapes.size[shape])
     z = wp.where(up[2] > ZERO, -size[2], size[2])
     if kind == BOX:
         return wp.vec3d(wp.where(up[0] > ZERO, -size[0], size[0]), wp.where(up[1] > ZERO, -size[1], size[1]), z)
-    if kind == CYLINDER:  # its corners are not those of a table: they are as exact as the direction is
-        aside = wp.sqrt(up[0] * up[0] + up[1] * up[1])
-        arm = wp.where(aside > ZERO, -size[0] / aside, ZERO)
+    if kind == CYLINDER:  # in double precision: the rim is as exact as the direction is
+        across = wp.sqrt(up[0] * up[0] + up[1] * up[1])
+        arm = wp.where(across > ZERO, -size[0] / across, ZERO)
         return wp.vec3d(arm * up[0], arm * up[1], wp.where(up[2] > ZERO, -size[1], size[1]))
-    return double(lowest_point(s, t, shape, single(up)))
+    return double(lowest_point(shapes, supports, shape, single(up)))
 
 
 @wp.func
-def lowest_corner(s: wp.ref[Shapes], t: wp.ref[Supports], pair: wp.ref[CorePair], up: wp.vec3d) -> Corner:
-    """The point of the set that lies least far along a direction."""
-    corner = Corner()
-    corner.first = core_point(s, t, pair.shape0, -up)
-    corner.at = pair.turn * core_point(s, t, pair.shape1, wp.transpose(pair.turn) * up) + pair.place - corner.first
-    return corner
+def minkowski_support(
+    shapes: wp.ref[Shapes], supports: wp.ref[Supports], pair: wp.ref[CorePair], up: wp.vec3d
+) -> SupportPoint:
+    """Support point of the Minkowski difference opposite to ``up``."""
+    support = SupportPoint()
+    support.point0 = core_support(shapes, supports, pair.shape0, -up)
+    support.point = (
+        pair.rotation * core_support(shapes, supports, pair.shape1, wp.transpose(pair.rotation) * up)
+        + pair.translation
+        - support.point0
+    )
+    return support
 
 
 @wp.func
-def find_nearest(
-    s: wp.ref[Shapes], t: wp.ref[Supports], pair: wp.ref[CorePair], reach: wp.float64, w: Corners, first: Corners
+def find_closest_points(
+    shapes: wp.ref[Shapes],
+    supports: wp.ref[Supports],
+    pair: wp.ref[CorePair],
+    reach: wp.float64,
+    simplex: Points,
+    points0: Points,
 ) -> int:
-    """Find where two cores are nearest, unless they overlap or are further apart than ``reach`` [m].
+    """Find the closest points of two cores by GJK, unless they overlap or are further apart than ``reach`` [m].
 
-    ``w`` and ``first`` receive the corners that the nearest point lies between, or that stand around the origin;
-    returns their number.
+    Args:
+        shapes: The shapes.
+        supports: Support points of hulls.
+        pair: The cores; receives state, normal, distance and point.
+        reach: Distance beyond which no closest points are needed [m].
+        simplex: Receives the vertices that the closest point lies between, or that EPA begins with.
+        points0: Receives the points of the first core that the vertices were made of.
+
+    Returns:
+        Number of vertices of the simplex.
     """
     pair.state = UNKNOWN
-    corner = lowest_corner(s, t, pair, pair.place)
-    w[0] = corner.at
-    first[0] = corner.first
+    support = minkowski_support(shapes, supports, pair, pair.translation)
+    simplex[0] = support.point
+    points0[0] = support.point0
     count = int(1)
-    shortest = wp.float64(3.0e38)
+    least_distance = wp.float64(3.0e38)
     k = int(0)
-    while k < _ROUNDS:
-        weight = weigh(w, count)
-        if weight[0] < ZERO:
+    while k < _MAX_ITERATIONS:
+        weights = barycentric_simplex(simplex, count)
+        if weights[0] < ZERO:
             pair.state = OVERLAP
             return count
-        v = wp.vec3d()
+        closest = wp.vec3d()
         point = wp.vec3d()
         kept = int(0)
         i = int(0)
         while i < count:
-            if weight[i] > ZERO:
-                v += weight[i] * w[i]
-                point += weight[i] * first[i]
-                w[kept] = w[i]
-                first[kept] = first[i]
+            if weights[i] > ZERO:
+                closest += weights[i] * simplex[i]
+                point += weights[i] * points0[i]
+                simplex[kept] = simplex[i]
+                points0[kept] = points0[i]
                 kept += 1
             i += 1
         count = kept
-        length = wp.length(v)
-        if length < SKIN:
+        distance = wp.length(closest)
+        if distance < OVERLAP_TOLERANCE:
             pair.state = OVERLAP
             return count
-        stuck = length >= shortest
-        if not stuck:
-            shortest = length
-            pair.normal = v / length
-            pair.distance = length
+        converged = distance >= least_distance
+        if not converged:
+            least_distance = distance
+            pair.normal = closest / distance
+            pair.distance = distance
             pair.point = point
-            corner = lowest_corner(s, t, pair, pair.normal)
-            bound = wp.dot(pair.normal, corner.at)
-            if bound > reach:
+            support = minkowski_support(shapes, supports, pair, pair.normal)
+            lower_bound = wp.dot(pair.normal, support.point)
+            if lower_bound > reach:
                 pair.state = APART
-                pair.distance = bound
+                pair.distance = lower_bound
                 return count
-            stuck = length - bound <= SETTLED
-        if stuck:
+            converged = distance - lower_bound <= DISTANCE_TOLERANCE
+        if converged:
             pair.state = NEAR
             return count
-        w[count] = corner.at
-        first[count] = corner.first
+        simplex[count] = support.point
+        points0[count] = support.point0
         count += 1
         k += 1
     return count

@@ -1,1 +1,1 @@
-"""What sets contacts right that shapes beside each other would bend."""
+"""Repair of contacts: missing normals, internal edges of meshes, ghost contacts between coplanar boxes."""

@@ -14,6 +14,6 @@ def contact_gap(n: Any, p_01: Any, margin0: Any, margin1: Any):
         p_01: x1 - x0, from core point to core point [m], in the same frame as ``n``. Far from the origin subtract
             the origins of the two bodies first, so that little is lost.
         margin0: Distance from core to effective surface of shape 0 [m], with the radius of round shapes.
-        margin1: The same of shape 1.
+        margin1: Distance from core to effective surface of shape 1 [m].
     """
     return wp.dot(n, p_01) - margin0 - margin1

@@ -1,6 +1,6 @@
 """Which contacts are kept when there are too many: the deepest, those of the smallest phi0.
 
-One thread that comes by the contacts in turn asks `shallowest_place` whose place the next one takes. Many threads
+One thread that comes by the contacts in turn asks `shallowest_place` which one the next contact replaces. Many threads
 sort by `depth_key`.
 """
 
@@ -14,12 +14,12 @@ SIGN, LAST = wp.constant(wp.uint32(0x80000000)), wp.constant(wp.uint32(0xFFFFFFF
 
 @wp.func
 def shallowest_place(phi: Any, kept: Any, first: int, last: int) -> int:
-    """Where a contact goes that finds all places taken: the place of the shallowest one, or -1 if none is shallower.
+    """Return the place of the shallowest contact, which a new one replaces; -1 if none is shallower than the new one.
 
-    Of several that are equally shallow the first one gives way.
+    Of several that are equally shallow the first one is replaced.
 
     Args:
-        phi: phi0 of the newcomer [m].
+        phi: phi0 of the new contact [m].
         kept: phi0 of the contacts in their places: an array or a vector.
         first: First place.
         last: One after the last place.
@@ -37,7 +37,7 @@ def shallowest_place(phi: Any, kept: Any, first: int, last: int) -> int:
 
 @wp.func
 def depth_key(phi: float, i: int) -> wp.uint64:
-    """Sorts like phi, then like i; a value that is no number comes last."""
+    """Return a key that sorts like phi, then like i; NaN comes last."""
     bits = wp.cast(phi, wp.uint32)
     if (bits & SIGN) != wp.uint32(0):
         bits = ~bits

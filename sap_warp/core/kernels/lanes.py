@@ -13,10 +13,12 @@ from typing import Any
 
 import warp as wp
 
+from .. import native as headers
 from .template import (
     Device,
     Parameter,
     Template,
+    Variant,
     annotations_of,
     device,
     instance,
@@ -100,8 +102,23 @@ def is_native() -> bool:
     ...
 
 
+Variant.DEFAULTS["left_out"] = headers.left_out
+
+
+@wp.func_native("return false;")
+def _never() -> bool: ...
+
+
+def uses(header: str) -> Template:
+    """The device function ``uses_it()``: whether one lane on the CPU takes the functions of a header of `core.native`.
+
+    It is `is_native` unless the header is left out (`core.native.without`); known to the compiler.
+    """
+    return Template(lambda variant: _never if header in variant["left_out"] else is_native)
+
+
 def native_twin(function: Any, call: Any, otherwise: str = "") -> Any:
-    """The native function with the parameters of a device function, which is to call it where `is_native` holds.
+    """The native function with the parameters of a device function, which is to call it where it `uses` the header.
 
     Args:
         function: Code for several lanes and CUDA.
@@ -122,17 +139,18 @@ def native_twin(function: Any, call: Any, otherwise: str = "") -> Any:
     return Template(make)
 
 
-def with_native(call: Any, otherwise: str = "") -> Callable[[Any], Any]:
-    """Decorate a device function: its `native_twin` takes its place where `is_native` holds."""
+def with_native(header: str, call: Any, otherwise: str = "") -> Callable[[Any], Any]:
+    """Decorate a device function: its `native_twin` takes its place where it `uses` the header."""
+    uses_header = uses(header)
 
     def decorate(function: Any) -> Any:
         twin = native_twin(function, call, otherwise)
         if not isinstance(function, Device):
-            return _either(function.func, function.func.__annotations__, twin, function, bool(otherwise))
+            return _either(function.func, function.func.__annotations__, twin, function, is_native, bool(otherwise))
 
         def make(variant: Any) -> Any:
             annotations = annotations_of(function.function, variant)
-            known = twin.of(variant), function.of(variant)
+            known = twin.of(variant), function.of(variant), uses_header.of(variant)
             return _either(function.function, annotations, *known, bool(otherwise))
 
         return Template(make)
@@ -145,12 +163,12 @@ def _native_twin(plain: Any, annotations: dict[str, Any], call: str, otherwise: 
     return native_stub(plain, annotations, snippet, suffix="_native")
 
 
-def _either(plain: Any, annotations: dict[str, Any], twin: Any, lanes: Any, returns: bool) -> Any:
+def _either(plain: Any, annotations: dict[str, Any], twin: Any, lanes: Any, uses_header: Any, returns: bool) -> Any:
     if returns:
-        text = "    if is_native():\n        return twin({names})\n    return lanes({names})\n"
+        text = "    if uses_header():\n        return twin({names})\n    return lanes({names})\n"
     else:
-        text = "    if is_native():\n        twin({names})\n    else:\n        lanes({names})\n"
-    known = {"twin": twin, "lanes": lanes, "is_native": is_native}
+        text = "    if uses_header():\n        twin({names})\n    else:\n        lanes({names})\n"
+    known = {"twin": twin, "lanes": lanes, "uses_header": uses_header}
     return wp.func(written(plain, annotations, "_either", "def {name}({names}):\n" + text, **known))
 
 
@@ -282,16 +300,3 @@ def scalar_sum(value: scalar, scratch: wp.array[vec3], world: int):
     if lanes == _summed_by_shuffles():
         return scalar_warp_sum(value)
     return vector_sum(vec3(value, scalar(0.0), scalar(0.0)), scratch, world)[0]
-
-
-# --- bridges to factories that are not converted yet ---
-def make_block_sum(dtype):
-    from .template import Variant
-
-    return block_sum.of(Variant(dtype=dtype))
-
-
-def make_scalar_sum(types):
-    from .template import Variant
-
-    return scalar_sum.of(Variant(number=types))

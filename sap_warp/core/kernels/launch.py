@@ -14,16 +14,19 @@ import warp as wp
 from .. import native
 from .lanes import IN_A_WARP, block_size
 from .scratch import WARPS_PER_MULTIPROCESSOR
-from .template import Template, bound
+from .template import Device
 
 
 def kernel(function: Any = None, *, max_registers: int | None = None) -> Any:
     """Decorate the template of a kernel: ``name.of(variant)`` is the Warp kernel, as `solver_kernel` makes it."""
     if function is None:
         return lambda f: kernel(f, max_registers=max_registers)
-    template = Template(lambda variant: solver_kernel(bound(function, variant), max_registers))
-    template.__doc__, template.__name__ = function.__doc__, function.__name__  # type: ignore[attr-defined]
-    return template
+    return Device(function, lambda copy, _: solver_kernel(copy, max_registers))
+
+
+def plain_kernel(function: Any) -> Any:
+    """Decorate the template of a kernel with Warp's own compiler flags, forward only."""
+    return Device(function, lambda copy, _: wp.kernel(copy, enable_backward=False, module="unique"))
 
 
 def solver_kernel(function: Callable[..., Any], max_registers: int | None = None) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from .lanes import barrier, is_native, lane, lane_count, native_twin, with_native
+from .lanes import barrier, lane, lane_count, native_twin, uses, with_native
 from .template import device, native
 from .warps import (
     LARGEST_PIVOT,
@@ -41,6 +41,9 @@ class RowPattern:
 
 
 number = vector.scalar
+
+
+uses_cholesky = uses("cholesky")
 
 
 @native("auto moved = a; moved.data += by; return moved;")
@@ -228,7 +231,7 @@ def factor_and_solve(
 
     ``coupled`` is 0 while rows are subtrees.
     """
-    if is_native():
+    if uses_cholesky():
         return factor_and_solve_native(matrix, rows, start, count, coupled, x)
     if coupled == 0:
         return solve_tree(matrix, rows, start, start + count, x)
@@ -249,7 +252,7 @@ def solve_packed(matrix: Numbers, rows: wp.ref[RowPattern], start: int, count: i
     return factor_and_solve(matrix, rows, start, count, coupled, x)
 
 
-@with_native("sap::multiply(matrix.data, rows.first.data, rows.entry.data, start, count, x.data, y.data);")
+@with_native("rows", "sap::multiply(matrix.data, rows.first.data, rows.entry.data, start, count, x.data, y.data);")
 @device
 def multiply(matrix: Numbers, rows: wp.ref[RowPattern], start: int, count: int, x: Vector, y: Vector):
     """Set y = A x, where the rows are subtrees.
@@ -293,7 +296,7 @@ _ADD_ROWS = "(target.data, target_rows.first.data, target_rows.entry.data, base.
 _ADD_ROWS += "rows.entry.data, start, count, Sw.data, Sv.data, forces.data);"
 
 
-@with_native(f"if (add_base) sap::add_rows<true>{_ADD_ROWS} else sap::add_rows<false>{_ADD_ROWS}")
+@with_native("rows", f"if (add_base) sap::add_rows<true>{_ADD_ROWS} else sap::add_rows<false>{_ADD_ROWS}")
 @device
 def add_rows(
     target: wp.array[scalar],
@@ -332,34 +335,3 @@ def add_rows(
             k += 1
         i += lane_count()
     barrier()
-
-
-# --- bridges to factories that are not converted yet ---
-def _of(template, types, vectors=None):
-    from .template import Variant
-
-    return template.of(Variant(matrix=types, vector=vectors or types))
-
-
-def make_shifted(types):
-    return _of(shifted, types)
-
-
-def make_cholesky(types):
-    return _of(factor_and_solve, types)
-
-
-def make_solve(types):
-    return _of(solve_packed, types)
-
-
-def make_multiply(types, vector_types):
-    return _of(multiply, types, vector_types)
-
-
-def make_add_rows(types, column_types):
-    from types import SimpleNamespace
-
-    return SimpleNamespace(
-        store_force=_of(store_force, types, column_types), add_rows=_of(add_rows, types, column_types)
-    )

@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from .lanes import block_size, for_warps
-from .template import Template, instance
+from .template import Template, instance, sizes
 
 
 @wp.struct
@@ -114,9 +114,15 @@ def window(struct: Any, scratch: Iterable[tuple[str, str]] = (), prefix: str = "
     """The device function ``window(s, starts)``: arrays of a local struct that worlds share hold one world's entries.
 
     ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of the fields of
-    `WorldStarts`. ``prefix`` is the path from s to the struct that has them. To be called before ``flat``.
+    `WorldStarts`; by default these are the scratch fields that the struct declares. ``prefix`` is the path from s to
+    the struct that has them. To be called before ``flat``.
     """
-    return Template(lambda variant: _window(instance(struct, variant), tuple(scratch), prefix))
+
+    def make(variant: Any) -> Any:
+        listed = scratch or ((name, of.count) for name, of in sizes(struct, variant).items() if of.is_scratch)
+        return _window(instance(struct, variant), tuple(listed), prefix)
+
+    return Template(make)
 
 
 @functools.cache
@@ -130,8 +136,3 @@ def _window(struct: Any, scratch: tuple[tuple[str, str], ...], prefix: str) -> A
     def window(s: wp.ref[struct], starts: wp.ref[WorldStarts]): ...
 
     return window
-
-
-# --- bridges to factories that are not converted yet ---
-def make_window(struct, scratch):
-    return _window(struct, scratch, "")

@@ -93,19 +93,3 @@ def turn_about(axis: vec3, angle: scalar) -> quat:
     half = scalar(0.5) * angle
     s = wp.sin(half)
     return quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
-
-
-# --- bridges to factories that are not converted yet ---
-def make_spatial(types):
-    from types import SimpleNamespace
-
-    from .template import Template, Variant
-
-    known = {k: v for k, v in globals().items() if isinstance(v, Template)}
-    return SimpleNamespace(
-        **{
-            k: v.of(Variant(number=types))
-            for k, v in known.items()
-            if k not in ("number", "scalar", "vec3", "mat33", "quat")
-        }
-    )

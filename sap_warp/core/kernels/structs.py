@@ -185,8 +185,3 @@ class StructCache:
                     weakref.finalize(array, self._made.pop, key, None)
             self._made[key] = StructArgument(struct, self._device)
         return self._made[key]
-
-
-# --- bridges to factories that are not converted yet ---
-make_flat = _flat
-struct_parameter = _argument

@@ -24,11 +24,15 @@ import inspect
 import linecache
 import re
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import warp as wp
+
+_LOCK = threading.RLock()
+"""Threads that build simulations share instances."""
 
 ABSENT = object()
 """What `Variant.peek` returns for a parameter that the variant does not fix."""
@@ -37,18 +41,24 @@ ABSENT = object()
 class Variant:
     """The values of parameters by name; ``variant | {...}`` is one with other values."""
 
+    DEFAULTS: ClassVar[dict[str, Callable[[], Any]]] = {}
+    """What finds the values of parameters that a variant need not fix."""
+
     def __init__(self, **values: Any):
         """Fix the parameters."""
         self._values = values
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._values:
+        value = self.peek(name)
+        if value is ABSENT:
             known = ", ".join(sorted(self._values)) or "nothing"
             raise KeyError(f"this variant of the kernels does not say what {name!r} is; it fixes {known}")
-        return self._values[name]
+        return value
 
     def peek(self, name: str) -> Any:
         """The value of a parameter, or `ABSENT`."""
+        if name not in self._values and name in self.DEFAULTS:
+            return self.DEFAULTS[name]()
         return self._values.get(name, ABSENT)
 
     def __or__(self, values: Mapping[str, Any]) -> Variant:
@@ -105,15 +115,16 @@ class Template:
 
     def of(self, variant: Any) -> Any:
         """The instance in a variant."""
-        for read, made in self._made:
-            if all(variant.peek(name) == value for name, value in read.items()):
-                for name in read:
-                    variant[name]  # whoever is being made from this depends on it too
-                return made
-        recording = _Recording(variant)
-        made = self._make(recording)
-        self._made.append((recording.read, made))
-        return made
+        with _LOCK:
+            for read, made in self._made:
+                if all(variant.peek(name) == value for name, value in read.items()):
+                    for name in read:
+                        variant[name]  # whoever is being made from this depends on it too
+                    return made
+            recording = _Recording(variant)
+            made = self._make(recording)
+            self._made.append((recording.read, made))
+            return made
 
     def on(self, **values: Any) -> Template:
         """The same template with other parameters: ``f.on(vector=cost)`` has the types of ``cost`` as ``vector``."""
@@ -171,12 +182,32 @@ def device(function: Any = None, *, inline: Any = None) -> Any:
     return Device(function, lambda copy, variant: _warp_function(copy, instance(inline, variant)))
 
 
+def composed(name: str, parts: list[Device], inline: Any = None) -> Device:
+    """The device function that calls several with the same parameters, one after the other.
+
+    If they return something, each gets as its last argument what the one before has returned.
+    """
+    plain = parts[0].function
+    names, returns = list(inspect.signature(plain).parameters), "return" in plain.__annotations__
+    calls = [f"part_{i}({', '.join(names)})" for i in range(len(parts))]
+    lines = [f"    {names[-1]} = {call}\n" if returns else f"    {call}\n" for call in calls]
+    text = f"def {name}({', '.join(names)}):\n{''.join(lines)}" + (f"    return {names[-1]}\n" if returns else "")
+    known = {**plain.__globals__, **{f"part_{i}": part for i, part in enumerate(parts)}}
+    function = _from_text(text, f"<{plain.__module__}: {name} in turn>", known)[name]
+    function.__module__, function.__annotations__ = plain.__module__, plain.__annotations__
+    return device(function, inline=inline)
+
+
 def native(snippet: Any) -> Any:
-    """Decorate a stub: the device function with this native code, a text or a template for one."""
+    """Decorate a stub: the device function with this native code, a text or a template for one.
+
+    ``$name`` stands for the scalar type of that parameter of the variant.
+    """
 
     def decorate(function: Any) -> Template:
         def make(variant: Any) -> Any:
-            return native_stub(function, annotations_of(function, variant), instance(snippet, variant))
+            code = with_types(instance(snippet, variant), variant)
+            return native_stub(function, annotations_of(function, variant), code)
 
         return Template(make)
 
@@ -193,14 +224,17 @@ def written(plain: Any, annotations: dict[str, Any], suffix: str, text: str, **k
     """A function made from ``text``, with the parameters of ``plain``. Warp reads the source of what it compiles."""
     name = f"{plain.__qualname__}{suffix}"
     names = ", ".join(inspect.signature(plain).parameters)
-    lines = text.format(name="stub", names=names).splitlines(keepends=True)
-    file = f"<{plain.__module__}.{name}>"
-    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
-    namespace: dict[str, Any] = {"wp": types.SimpleNamespace(func_native=lambda _: lambda f: f), **known}
-    exec(compile("".join(lines), file, "exec"), namespace)
-    stub = namespace["stub"]
+    known = {"wp": types.SimpleNamespace(func_native=lambda _: lambda f: f), **known}
+    stub = _from_text(text.format(name="stub", names=names), f"<{plain.__module__}.{name}>", known)["stub"]
     stub.__qualname__, stub.__module__, stub.__annotations__ = name, plain.__module__, annotations
     return stub
+
+
+def _from_text(text: str, file: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Execute ``text`` with these names, as if it stood in a file."""
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), names)
+    return names
 
 
 def device_struct(declared: type) -> Template:
@@ -227,6 +261,14 @@ class Sized:
     def __init__(self, dtype: Any, count: str, is_scratch: bool = False):
         """``count`` names what there is one entry of."""
         self.type, self.count, self.is_scratch = wp.array(dtype=dtype), count, is_scratch
+
+
+def sized(count: str, is_scratch: bool = False) -> Callable[[Any], Sized]:
+    """A type of array fields: ``by_dof = sized("dof")`` makes ``v: by_dof(scalar)`` an array with an entry per dof.
+
+    Scratch is what worlds share one after the other (`scratch.Scratch`); its count tells where that of a world begins.
+    """
+    return lambda dtype: Sized(dtype, count, is_scratch)
 
 
 def sizes(struct: Any, variant: Any) -> dict[str, Sized]:
@@ -278,7 +320,8 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def _words(texts: Any) -> set[str]:
-    return set(re.findall(r"\w+", " ".join(texts)))
+    """Names in annotations; what follows a dot is an attribute, not a name of the module."""
+    return set(re.findall(r"(?<![\w.])\w+", " ".join(texts)))
 
 
 def _evaluated(annotation: Any, names: dict[str, Any]) -> Any:

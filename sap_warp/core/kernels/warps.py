@@ -13,6 +13,7 @@ from typing import Any
 
 import warp as wp
 
+from .. import native as headers
 from .lanes import IN_A_WARP, dtype, for_warps, shuffle_double, swap_lanes
 from .template import Parameter, Template, device, native
 from .types import Ints
@@ -44,10 +45,12 @@ def in_a_warp(lanes: int, device: Any) -> bool:
 def walks_chains(lanes: int, most_dofs: int, device: Any) -> bool:
     """Whether ``lanes`` that share a world need the tables of `RowPattern` by which they go through a tree together.
 
-    One lane on the CPU does not (`lanes.is_native`), nor does a warp whose worlds have at most ``most_dofs`` dofs, if
+    One lane on the CPU does not (`core/native/cholesky.h`), nor does a warp whose worlds have at most ``most_dofs`` dofs, if
     each has a lane (`fits_a_warp`).
     """
-    return lanes > 1 if device.is_cpu else not in_a_warp(lanes, device) or most_dofs > lanes
+    if device.is_cpu:
+        return lanes > 1 or bool({"cholesky", "rows"} & headers.left_out())
+    return not in_a_warp(lanes, device) or most_dofs > lanes
 
 
 @wp.func_native(for_warps("return true;", "return false;"))
@@ -328,22 +331,3 @@ def add_rows_in_warp(
 ):
     """Add rows as `packed_rows.add_rows` does with a base, the force of a dof given by its lane."""
     ...
-
-
-# --- bridges to factories that are not converted yet ---
-def make_from_lane(dtype):
-    from .template import Variant
-
-    return from_lane.of(Variant(dtype=dtype))
-
-
-def make_quarter_sum(dtype):
-    from .template import Variant
-
-    return quarter_sum.of(Variant(dtype=dtype))
-
-
-def make_warp_add_rows(types, column_types):
-    from .template import Variant
-
-    return add_rows_in_warp.of(Variant(matrix=types, vector=column_types))

@@ -16,12 +16,43 @@ CUDA and in blocks of several lanes, and which tests compare it with.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+_left_out: frozenset[str] = frozenset()
+
+
+def left_out() -> frozenset[str]:
+    """Headers that kernels made now do not use, by name without ending."""
+    return _left_out
+
+
+@contextlib.contextmanager
+def without(*headers: str) -> Iterator[None]:
+    """Let what is made inside run the Warp functions in place of those of some headers, ``"cholesky"`` for example.
+
+    For tests, which compare both, and for measuring what a header gains. Make whole solvers inside, and step them
+    inside too: tables that only the Warp functions need are made with a solver.
+
+    Raises:
+        ValueError: There is no such header, or it has no functions of its own.
+    """
+    global _left_out
+    known = {name.removesuffix(".h") for name in HEADERS} - {"vectors"}
+    if unknown := set(headers) - known:
+        raise ValueError(f"no native header {sorted(unknown)}; there are {', '.join(sorted(known))}")
+    before, _left_out = _left_out, _left_out | set(headers)
+    try:
+        yield
+    finally:
+        _left_out = before
+
 
 HEADERS = ("vectors.h", "cholesky.h", "rows.h", "stiffness.h", "tree8.h", "contact8.h", "planes.h")
 """In the order in which they include each other."""

@@ -4,13 +4,13 @@
 // whatever lies there and count nothing. Arrays that nothing reads after the solve have room for them behind their end
 // (`core/kernels/structs.py`, PADDING); of others only true rows are written.
 //
-// Tracks lie in groups of eight rows here, number by number: a group takes the room of eight records.
+// Line contacts lie in groups of eight here, number by number: a group takes the memory of eight records.
 #pragma once
 
 namespace sap {
 
 // What rows consist of, taken from the structs of a kernel.
-template <class Number, class V3, class Row, class Track> struct ContactRows {
+template <class Number, class V3, class Row, class LineContact> struct ContactRows {
     typedef Number T;
     typedef V3 Vec3;
     const int *body_a, *body_b;
@@ -18,7 +18,7 @@ template <class Number, class V3, class Row, class Track> struct ContactRows {
     const T *vhat, *mu, *Rt, *Rn;
     Vec3 *vc, *dvc;
     Row* projection;
-    Track* track;
+    LineContact* line_contact;
 };
 
 template <class C, class D> inline SAP_INLINE auto contact_rows(const C& c, const D& s) {
@@ -142,11 +142,11 @@ template <class Rows> SAP_CALL void advance_contacts(const Rows& c, int row, int
     }
 }
 
-// dvc and tracks of a world's rows from the velocities that the direction gives to the bodies.
+// dvc and line contacts of a world's rows from the velocities that the direction gives to the bodies.
 template <class Rows> SAP_CALL void aim_contacts(const Rows& c, int row, int row_end) {
     typedef typename Rows::T T;
     typedef Vec<T> V;
-    static_assert(sizeof(*c.track) == 10 * sizeof(T), "a track is ten numbers");
+    static_assert(sizeof(*c.line_contact) == 10 * sizeof(T), "a line contact is ten numbers");
     const V number = {0, 1, 2, 3, 4, 5, 6, 7};
     SAP_ROLLED
     for (; row < row_end; row += 8) {
@@ -157,26 +157,26 @@ template <class Rows> SAP_CALL void aim_contacts(const Rows& c, int row, int row
         const V vn = law.n.dot(vc), dn = law.n.dot(d);
         const Three<T> vt = vc - law.n * vn, dt = d - law.n * dn;
         const V mobility_n = T(1) / law.Rn;
-        const V track[10] = {vn, dn, vt.dot(vt), vt.dot(dt), dt.dot(dt), law.vhat, law.mu, mobility_n, T(1) / law.Rt,
+        const V line[10] = {vn, dn, vt.dot(vt), vt.dot(dt), dt.dot(dt), law.vhat, law.mu, mobility_n, T(1) / law.Rt,
             law.mu * law.Rt * mobility_n};
         const auto counts = number < V{} + T(row_end - row);
-        T* to = (T*)(c.track + row);
+        T* to = (T*)(c.line_contact + row);
         SAP_UNROLL
         for (int k = 0; k < 10; ++k) {  // rows past the end are apart, whatever the step
             const V past = V{} + T(k == 5 ? -1 : k == 7 || k == 8 ? 1 : 0);
-            store(to + 8 * k, V(counts ? track[k] : past));
+            store(to + 8 * k, V(counts ? line[k] : past));
         }
     }
 }
 
 // Sum over a world's rows of cost, slope and curvature in alpha, in the precision C.
-template <class C, class T, class Track>
-SAP_CALL void contacts_along(const Track* tracks, int count, T alpha, T eps, C* out) {
+template <class C, class T, class LineContact>
+SAP_CALL void contacts_along(const LineContact* lines, int count, T alpha, T eps, C* out) {
     typedef Vec<T> V;
     typedef Vec<C> W;
     const V none = {};
     W total[8] = {};
-    const T* r = (const T*)tracks;
+    const T* r = (const T*)lines;
     SAP_ROLLED
     for (int row = 0; row < count; row += 8, r += 80) {
         const V vn = load(r), dn = load(r + 8), vv = load(r + 16), vd = load(r + 24), dd = load(r + 32);

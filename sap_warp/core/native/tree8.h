@@ -263,17 +263,17 @@ template <class P4> inline SAP_INLINE P4 rotate(P4 r, P4 v) {  // the fourth num
     return v + __builtin_shufflevector(r, r, 3, 3, 3, 3) * t + __builtin_shufflevector(u, u, 1, 2, 0, 3);
 }
 
-// What makes a link simple, as `kinematics.py` packs it.
+// What makes a link simple, as `links.py` packs it.
 enum Simple { unturned_f = 1, at_parent = 2, unturned_m = 4, at_m = 8, scalar_joint = 16 };
 
-// Place the bodies that a placed root carries, if all of them hang on scalar or fixed joints; returns how many: those
+// Place the bodies below a placed root, if all of them hang on scalar or fixed joints; returns how many: those
 // before the root, or none. `start` is the world's first body.
 //
 // Rotations and points go from parent to child, four numbers at a time; sines before that and motion columns after it
 // take eight dofs at a time; velocities and accelerations go from parent to child again, six numbers at a time, in
 // vectors of eight with zeros at the end.
 template <class P, class T, class Layout, class Links, class Axes, class Data>
-inline __attribute__((always_inline, SAP_WIDE)) int place_carried(const Layout& layout, const Links& links, const Axes& axis, const Data& d, int start, int root,
+inline __attribute__((always_inline, SAP_WIDE)) int place_descendants(const Layout& layout, const Links& links, const Axes& axis, const Data& d, int start, int root,
     const double* q) {
     typedef Vec<P> PV;
     typedef Vec<T> TV;

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-WORLD_PLACE = 254
+WORLD_PLACE = 262
 """Bytes of the solver for each contact that a world can hold."""
 BUFFER_PLACE = 84
 """Bytes of each contact that a buffer of the collision pipeline can hold, ..."""

@@ -9,7 +9,7 @@ import newton
 import numpy as np
 
 from ...core.notes import Note, name_some
-from ...solver.model.layout import SCALAR_JOINTS
+from ...model.joint_types import SCALAR_JOINTS
 from ...solver.terms.limit import UNLIMITED
 
 WITHOUT_GAINS = "drive-without-gains"

@@ -14,8 +14,8 @@ import newton
 import numpy as np
 
 from ...core.notes import Note, name_some
+from ...model.joint_types import FLOATING_JOINTS
 from ...solver.model.initial_poses import body_poses, rotate
-from ...solver.model.layout import FLOATING_JOINTS
 from ...solver.model.mechanism import Mechanism
 from ...solver.model.topology import tree_joints
 from ...solver.settings.options import expand_options

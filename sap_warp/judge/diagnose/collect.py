@@ -89,7 +89,7 @@ class ShardReader:
 
     def joints(self) -> dict[str, np.ndarray]:
         """The watched dofs."""
-        shard, solver, terms = self._shard, self._shard.solver, self._shard.solver.contact_jacobian.terms
+        shard, solver, terms = self._shard, self._shard.solver, self._shard.solver.contact_stage.terms
         count, h = solver.model.joint_dof_count, shard.dt
         kind = terms.kind.numpy()
         v = solver.contact_solve.data.v.numpy().astype(np.float64)[: len(kind)]
@@ -132,7 +132,7 @@ class ShardReader:
     def outcome(self) -> dict[str, np.ndarray]:
         """Of the last step, by world."""
         solver = self._shard.solver
-        rows = solver.contact_jacobian
+        rows = solver.contact_stage
         return {
             "status": solver.world_status.numpy().copy(),
             "iterations": solver.contact_solve.iterations.numpy().copy(),

@@ -38,10 +38,10 @@ class Dynamics:
         newton = layout.body_newton.numpy()
         inside = np.isin(layout.body_world.numpy(), worlds)
         counts = layout.body_dof_count.numpy()
-        bodies = np.flatnonzero(inside & alone[newton] & (counts == 6) & (layout.body_prescribed.numpy() == 0))
+        bodies = np.flatnonzero(inside & alone[newton] & (counts == 6) & (layout.body_kinematic.numpy() == 0))
         # what distance joints, welds and couplings do to a body is not worked out here
         dofs = layout.body_dof.numpy()[bodies][:, None] + np.arange(6)
-        held = np.isin(dofs, solver.constraints.data.entry_dof.numpy()).any(axis=1)
+        held = np.isin(dofs, solver.equations.data.entry_dof.numpy()).any(axis=1)
         held |= np.isin(bodies, layout.distance_body.numpy())
         self.bodies = bodies[~held]
         """Bodies that float by themselves, solver order."""

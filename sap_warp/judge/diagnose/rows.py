@@ -25,8 +25,8 @@ def row_numbers(count: np.ndarray, capacity: int, worlds: np.ndarray) -> tuple[n
 
 def read_rows(solver: Any, worlds: np.ndarray) -> dict[str, np.ndarray]:
     """Rows of contacts of ``worlds`` as the solver has them after a step; those of distance joints are left out."""
-    data = solver.contact_jacobian.data
-    rows, world = row_numbers(data.count.numpy(), solver.contact_jacobian.capacity, worlds)
+    data = solver.contact_stage.data
+    rows, world = row_numbers(data.count.numpy(), solver.contact_stage.capacity, worlds)
     keep = (data.source.numpy()[rows] >= 0) & (data.vhat.numpy()[rows] > _APART)
     rows = rows[keep]
     names = ("source", "body_a", "body_b", "normal", "r_a", "r_b", "phi0", "vhat", "mu", "weight", "Rt", "Rn")

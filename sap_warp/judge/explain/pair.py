@@ -73,7 +73,7 @@ def explain_contact(
     b = find_shape(model, shape_b, beside=a)
     if a == b:
         raise ShapeLookupError(f"{shape_a!r} and {shape_b!r} are the same shape: {shape_name(model, a)}.")
-    rows = getattr(options, "contact_jacobian", None)
+    rows = getattr(options, "contact_stage", None)
     return _Pair(model, (a, b), float(dt), chosen, provenance or {}, rows).explain(source, contacts)
 
 

@@ -219,7 +219,7 @@ class Trial:
 
     def rows(self, world: int = 0) -> dict[str, np.ndarray]:
         """Contact rows of one world, by name."""
-        data, capacity = self.solver.contact_jacobian.data, self.solver.contact_jacobian.capacity
+        data, capacity = self.solver.contact_stage.data, self.solver.contact_stage.capacity
         rows = slice(world * capacity, world * capacity + int(data.count.numpy()[world]))
         names = ("phi0", "vhat", "mu", "weight", "Rt", "Rn", "normal")
         found = {name: getattr(data, name).numpy()[rows].copy() for name in names}

@@ -1,10 +1,12 @@
 """Kernels of the sensors."""
 
-import functools
+from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.types import TYPES, Ints, Poses, Vectors
+from ...core.kernels.launch import plain_kernel
+from ...core.kernels.spatial import number
+from ...core.kernels.types import Ints, Poses, Vectors
 
 BY_BODY, BY_YAW, BY_WORLD = wp.constant(0), wp.constant(1), wp.constant(2)
 """How the frame of a sensor turns: with its body, with its heading only, or not at all."""
@@ -22,7 +24,7 @@ def add_pair_forces(
     force_out: wp.array3d[wp.vec3f],
     contacts_out: wp.array3d[wp.int32],
 ):
-    """Add up forces on what is in rows by what is in columns; tables are by shape, -1 is neither."""
+    """Add up the forces on what is in rows by what is in columns; the tables are by shape, with -1 for neither."""
     i = wp.tid()
     if i >= count_in[0]:
         return
@@ -47,32 +49,26 @@ def add_pair_forces(
             wp.atomic_add(contacts_out, world, row, column, 1)
 
 
-@functools.cache
-def make_frame_kernel(precision: str):
-    """Places a sensor in every world: at a body, or at the origin."""
-    types = TYPES[precision]
-
-    @wp.kernel(enable_backward=False, module="unique")
-    def place_frames(
-        body_in: Ints, turn: int, offset: wp.transformf, pose_in: wp.array[types.transform], frame_out: Poses
-    ):
-        world = wp.tid()
-        p = wp.vec3f(0.0)
-        q = wp.quat_identity()
-        b = body_in[world]
-        if b >= 0:
-            t = wp.transform_get_translation(pose_in[b])
-            r = wp.transform_get_rotation(pose_in[b])
-            p = wp.vec3f(wp.float32(t[0]), wp.float32(t[1]), wp.float32(t[2]))
-            q = wp.quatf(wp.float32(r[0]), wp.float32(r[1]), wp.float32(r[2]), wp.float32(r[3]))
-            if turn == BY_YAW:
-                x = wp.quat_rotate(q, wp.vec3f(1.0, 0.0, 0.0))
-                q = wp.quat_from_axis_angle(wp.vec3f(0.0, 0.0, 1.0), wp.atan2(x[1], x[0]))
-            elif turn == BY_WORLD:
-                q = wp.quat_identity()
-        frame_out[world] = wp.transformf(p, q) * offset
-
-    return place_frames
+@plain_kernel
+def place_frames(
+    body_in: Ints, turn: int, offset: wp.transformf, pose_in: wp.array[number.transform], frame_out: Poses
+):
+    """Place a sensor in every world: at a body, or at the origin."""
+    world = wp.tid()
+    p = wp.vec3f(0.0)
+    q = wp.quat_identity()
+    b = body_in[world]
+    if b >= 0:
+        t = wp.transform_get_translation(pose_in[b])
+        r = wp.transform_get_rotation(pose_in[b])
+        p = wp.vec3f(wp.float32(t[0]), wp.float32(t[1]), wp.float32(t[2]))
+        q = wp.quatf(wp.float32(r[0]), wp.float32(r[1]), wp.float32(r[2]), wp.float32(r[3]))
+        if turn == BY_YAW:
+            x = wp.quat_rotate(q, wp.vec3f(1.0, 0.0, 0.0))
+            q = wp.quat_from_axis_angle(wp.vec3f(0.0, 0.0, 1.0), wp.atan2(x[1], x[0]))
+        elif turn == BY_WORLD:
+            q = wp.quat_identity()
+    frame_out[world] = wp.transformf(p, q) * offset
 
 
 @wp.kernel(enable_backward=False, module="unique")
@@ -84,7 +80,7 @@ def find_hits(
     distance_out: wp.array2d[wp.float32],
     point_out: wp.array2d[wp.vec3f],
 ):
-    """Length of rays, of which ``found_in`` is 0 where they meet nothing, and where they end in world frame [m]."""
+    """Write the length of each ray and where it ends, in world frame [m]; ``found_in`` is 0 where it hits nothing."""
     world, i = wp.tid()
     distance = found_in[world, 0, i]
     if distance <= 0.0 or distance > longest:
@@ -97,6 +93,6 @@ def find_hits(
 
 @wp.kernel(enable_backward=False)
 def difference(after_in: wp.array[wp.spatial_vectorf], rate: wp.float32, change: wp.array[wp.spatial_vectorf]):
-    """Rate of change; ``change`` holds the values before when this begins."""
+    """Turn ``change``, which holds the values before, into the rate of change."""
     b = wp.tid()
     change[b] = (after_in[b] - change[b]) * rate

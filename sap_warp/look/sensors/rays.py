@@ -12,8 +12,10 @@ import newton
 import numpy as np
 import warp as wp
 
+from ...core.kernels.template import Variant
+from ...core.kernels.types import TYPES
 from ...core.runtime.capture import launches
-from .kernels import BY_BODY, BY_WORLD, BY_YAW, find_hits, make_frame_kernel
+from .kernels import BY_BODY, BY_WORLD, BY_YAW, find_hits, place_frames
 
 TURNS = {"body": int(BY_BODY), "yaw": int(BY_YAW), "world": int(BY_WORLD)}
 
@@ -77,7 +79,7 @@ class RaySensor:
         """Measure in the present state; returns `distance`."""
         sim, device = self._sim, self._sim.device
         body_q = sim.state.body_q
-        place = make_frame_kernel(sim.precision)
+        place = place_frames.of(Variant(number=TYPES[sim.precision]))
         inputs = [self._bodies, self._turn, self._offset, body_q]
         wp.launch(place, sim.world_count, inputs=inputs, outputs=[self._frames], device=device)
         if body_q.dtype is not wp.transformf:

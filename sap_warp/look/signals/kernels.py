@@ -1,16 +1,20 @@
 """Kernels that compute signals and collect their samples."""
 
-import functools
-from typing import Any
+from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.types import TYPES, Doubles, Floats, Ints, Vectors
+from ...core.kernels.lanes import dtype
+from ...core.kernels.launch import plain_kernel
+from ...core.kernels.spatial import number
+from ...core.kernels.types import Doubles, Floats, Ints, Vectors
+
+scalar, vec3 = number.scalar, number.vec3
 
 
 @wp.kernel(enable_backward=False, module="unique")
 def store_force(wrench_in: wp.array[wp.spatial_vectorf], out: Floats):
-    """Force of each wrench and its size."""
+    """Write the force of each wrench, and its size behind it."""
     b = wp.tid()
     w = wrench_in[b]
     f = wp.vec3f(w[0], w[1], w[2])
@@ -19,105 +23,82 @@ def store_force(wrench_in: wp.array[wp.spatial_vectorf], out: Floats):
     out[4 * b + 3] = wp.length(f)
 
 
-@functools.cache
-def make_penetration_kernel(scalar: Any) -> Any:
-    """Deepest overlap of the contacts of each world [m]; 0 if there is none."""
-
-    @wp.kernel(enable_backward=False, module="unique")
-    def penetration(capacity: int, count_in: Ints, source_in: Ints, phi0_in: wp.array[scalar], out: Doubles):
-        world = wp.tid()
-        deepest = wp.float64(0.0)
-        for row in range(world * capacity, world * capacity + count_in[world]):
-            if source_in[row] >= 0:  # distance joints are no contacts
-                deepest = wp.max(deepest, -wp.float64(phi0_in[row]))
-        out[world] = deepest
-
-    return penetration
+@plain_kernel
+def penetration(capacity: int, count_in: Ints, source_in: Ints, phi0_in: wp.array[scalar], out: Doubles):
+    """Write the deepest overlap of the contacts of each world [m]; 0 if there is none."""
+    world = wp.tid()
+    deepest = wp.float64(0.0)
+    for row in range(world * capacity, world * capacity + count_in[world]):
+        if source_in[row] >= 0:  # distance joints are no contacts
+            deepest = wp.max(deepest, -wp.float64(phi0_in[row]))
+    out[world] = deepest
 
 
-@functools.cache
-def make_slip_kernel(scalar: Any, vec3: Any) -> Any:
-    """Largest tangential speed of the contacts of each world that press [m/s]; 0 if there is none.
+@plain_kernel
+def slip(
+    capacity: int,
+    count_in: Ints,
+    source_in: Ints,
+    normal_in: wp.array[vec3],
+    vhat_in: wp.array[scalar],
+    mu_in: wp.array[scalar],
+    vc_in: wp.array[vec3],
+    out: Doubles,
+):
+    """Write the largest tangential speed of the contacts of each world that press [m/s]; 0 if there is none.
 
     A contact presses unless it is in the region "apart" of `terms.contact`: vhat - n.vc + mu |vc_t| > 0.
     """
-
-    @wp.kernel(enable_backward=False, module="unique")
-    def slip(
-        capacity: int,
-        count_in: Ints,
-        source_in: Ints,
-        normal_in: wp.array[vec3],
-        vhat_in: wp.array[scalar],
-        mu_in: wp.array[scalar],
-        vc_in: wp.array[vec3],
-        out: Doubles,
-    ):
-        world = wp.tid()
-        fastest = scalar(0.0)
-        for row in range(world * capacity, world * capacity + count_in[world]):
-            if source_in[row] >= 0:  # distance joints are no contacts
-                vn = wp.dot(normal_in[row], vc_in[row])
-                speed = wp.length(vc_in[row] - vn * normal_in[row])
-                if vhat_in[row] - vn + mu_in[row] * speed > scalar(0.0):
-                    fastest = wp.max(fastest, speed)
-        out[world] = wp.float64(fastest)
-
-    return slip
+    world = wp.tid()
+    fastest = scalar(0.0)
+    for row in range(world * capacity, world * capacity + count_in[world]):
+        if source_in[row] >= 0:  # distance joints are no contacts
+            vn = wp.dot(normal_in[row], vc_in[row])
+            speed = wp.length(vc_in[row] - vn * normal_in[row])
+            if vhat_in[row] - vn + mu_in[row] * speed > scalar(0.0):
+                fastest = wp.max(fastest, speed)
+    out[world] = wp.float64(fastest)
 
 
-@functools.cache
-def make_energy_kernel(precision: str) -> Any:
-    """Kinetic energy of each world, behind them that of gravity, behind them both together [J]."""
-    types = TYPES[precision]
-
-    @wp.kernel(enable_backward=False, module="unique")
-    def energy(
-        start_in: Ints,
-        pose_in: wp.array[types.transform],
-        twist_in: wp.array[wp.spatial_vectorf],
-        mass_in: Floats,
-        inertia_in: wp.array[wp.mat33f],
-        com_in: Vectors,
-        gravity_in: Vectors,
-        out: Doubles,
-    ):
-        world = wp.tid()
-        worlds = start_in.shape[0] - 1
-        kinetic = wp.float64(0.0)
-        potential = wp.float64(0.0)
-        g = gravity_in[wp.min(world, gravity_in.shape[0] - 1)]
-        for b in range(start_in[world], start_in[world + 1]):
-            m = wp.float64(mass_in[b])
-            t = twist_in[b]
-            p = wp.transform_get_translation(pose_in[b])
-            q = wp.transform_get_rotation(pose_in[b])
-            c = com_in[b]
-            # world frame to the body's: the inertia is given there
-            com = p + wp.quat_rotate(q, types.vec3(types.scalar(c[0]), types.scalar(c[1]), types.scalar(c[2])))
-            w = wp.quat_rotate_inv(q, types.vec3(types.scalar(t[3]), types.scalar(t[4]), types.scalar(t[5])))
-            local = wp.vec3d(wp.float64(w[0]), wp.float64(w[1]), wp.float64(w[2]))
-            inertia = wp.mat33d(inertia_in[b])
-            speed = wp.float64(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
-            kinetic += wp.float64(0.5) * (m * speed + wp.dot(local, inertia * local))
-            for i in range(3):
-                potential -= m * wp.float64(g[i]) * wp.float64(com[i])
-        out[world] = kinetic
-        out[worlds + world] = potential
-        out[2 * worlds + world] = kinetic + potential
-
-    return energy
+@plain_kernel
+def energy(
+    start_in: Ints,
+    pose_in: wp.array[number.transform],
+    twist_in: wp.array[wp.spatial_vectorf],
+    mass_in: Floats,
+    inertia_in: wp.array[wp.mat33f],
+    com_in: Vectors,
+    gravity_in: Vectors,
+    out: Doubles,
+):
+    """Write the kinetic energy of each world, behind them that of gravity, behind them both together [J]."""
+    world = wp.tid()
+    worlds = start_in.shape[0] - 1
+    kinetic = wp.float64(0.0)
+    potential = wp.float64(0.0)
+    g = gravity_in[wp.min(world, gravity_in.shape[0] - 1)]
+    for b in range(start_in[world], start_in[world + 1]):
+        m = wp.float64(mass_in[b])
+        t = twist_in[b]
+        p = wp.transform_get_translation(pose_in[b])
+        q = wp.transform_get_rotation(pose_in[b])
+        c = com_in[b]
+        # world frame to the body's: the inertia is given there
+        com = p + wp.quat_rotate(q, vec3(scalar(c[0]), scalar(c[1]), scalar(c[2])))
+        w = wp.quat_rotate_inv(q, vec3(scalar(t[3]), scalar(t[4]), scalar(t[5])))
+        local = wp.vec3d(wp.float64(w[0]), wp.float64(w[1]), wp.float64(w[2]))
+        inertia = wp.mat33d(inertia_in[b])
+        speed = wp.float64(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+        kinetic += wp.float64(0.5) * (m * speed + wp.dot(local, inertia * local))
+        for i in range(3):
+            potential -= m * wp.float64(g[i]) * wp.float64(com[i])
+    out[world] = kinetic
+    out[worlds + world] = potential
+    out[2 * worlds + world] = kinetic + potential
 
 
-@functools.cache
-def make_gather_kernel(scalar: Any) -> Any:
-    """Copies chosen entries of an array into a row of samples."""
-
-    @wp.kernel(enable_backward=False, module="unique")
-    def gather(
-        row: int, source_in: wp.array[scalar], entry_in: Ints, column_in: Ints, sample_out: wp.array2d[wp.float64]
-    ):
-        i = wp.tid()
-        sample_out[row, column_in[i]] = wp.float64(source_in[entry_in[i]])
-
-    return gather
+@plain_kernel
+def gather(row: int, source_in: wp.array[dtype], entry_in: Ints, column_in: Ints, sample_out: wp.array2d[wp.float64]):
+    """Copy chosen entries of an array into a row of samples."""
+    i = wp.tid()
+    sample_out[row, column_in[i]] = wp.float64(source_in[entry_in[i]])

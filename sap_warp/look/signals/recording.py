@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 import warp as wp
 
+from ...core.kernels.template import Variant
 from ...core.runtime.capture import launches
 from .catalog import Signal, find_signals
-from .kernels import make_gather_kernel
+from .kernels import gather
 
 CHUNK = 256
 """Samples that wait on the device before they are read together."""
@@ -72,7 +73,7 @@ class SignalRecording:
         for part, pairs in wanted.values():
             if pairs:
                 entry, column = (wp.array(x, dtype=wp.int32, device=device) for x in zip(*pairs, strict=True))
-                kernel = make_gather_kernel(part.array.dtype)
+                kernel = gather.of(Variant(dtype=part.array.dtype))
                 gathers.append((kernel, len(pairs), [part.array, entry, column]))
         return gathers
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from .kernels import make_energy_kernel, make_penetration_kernel, make_slip_kernel, store_force
+from ...core.kernels.template import Variant
+from ...core.kernels.types import TYPES
+from .kernels import energy, penetration, slip, store_force
 
 
 @dataclass(eq=False)
@@ -73,8 +75,8 @@ class SourceCache:
                 "line_search_iterations": lambda s: s.contact_solve.line_search_iterations,
                 "residual": lambda s: s.contact_solve.residual,
                 "status": lambda s: s.world_status,
-                "contacts": lambda s: s.contact_jacobian.contact_count,
-                "dropped": lambda s: s.contact_jacobian.truncated_count,
+                "contacts": lambda s: s.contact_stage.contact_count,
+                "dropped": lambda s: s.contact_stage.truncated_count,
             }
             if quantity in makers:
                 self._made[quantity] = makers[quantity]()
@@ -98,7 +100,7 @@ class SourceCache:
             sim, model = self._sim, self._sim.model
             out = wp.zeros(3 * sim.world_count, dtype=wp.float64, device=model.device)
             starts = wp.array(sim._names.starts_of("body").astype(np.int32), dtype=wp.int32, device=model.device)
-            kernel = make_energy_kernel(sim.precision)
+            kernel = energy.of(Variant(number=TYPES[sim.precision]))
 
             def refresh() -> None:
                 state, body = sim.state, (model.body_mass, model.body_inertia, model.body_com)
@@ -140,9 +142,13 @@ class SourceCache:
         return Source(parts, 1, steps)
 
 
+def _contact_variant(shard: Any) -> Variant:
+    return Variant(number=TYPES[shard.solver.options.contact_solve_precision])
+
+
 def _penetration(shard: Any, out: wp.array) -> Callable[[], None]:
-    data = shard.solver.contact_jacobian.data
-    kernel = make_penetration_kernel(data.phi0.dtype)
+    data = shard.solver.contact_stage.data
+    kernel = penetration.of(_contact_variant(shard))
 
     def refresh() -> None:
         inputs = [int(data.capacity), data.count, data.source, data.phi0]
@@ -152,8 +158,8 @@ def _penetration(shard: Any, out: wp.array) -> Callable[[], None]:
 
 
 def _slip(shard: Any, out: wp.array) -> Callable[[], None]:
-    data, velocity = shard.solver.contact_jacobian.data, shard.solver.contact_solve.data.vc
-    kernel = make_slip_kernel(data.phi0.dtype, data.normal.dtype)
+    data, velocity = shard.solver.contact_stage.data, shard.solver.contact_solve.data.vc
+    kernel = slip.of(_contact_variant(shard))
 
     def refresh() -> None:
         inputs = [int(data.capacity), data.count, data.source, data.normal, data.vhat, data.mu, velocity]

@@ -6,17 +6,13 @@ import os
 import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import warp as wp
 
 from ...core.notes import name_some
 from ...core.printable import printable
-from ..build import SceneBuild
-from ..edits.filters import drop_filters
-from ..edits.labels import add_prefix, tell_apart
-from ..edits.selectors import check_patterns
 from ..objects.bodies import add_body_armature
 from ..objects.joint_defaults import fill_mjcf_joints, fill_urdf_joints, fill_usd_joints, watch_mjcf_friction
 from ..objects.materials import make_shape_config, override_shapes
@@ -24,10 +20,11 @@ from ..objects.objects import Decomposition, MjcfAsset, UrdfAsset, UsdAsset
 from ..text.errors import Complaint
 from ..text.nodes import walk
 from ..text.provenance import record_import
-from ..text.source_file import Fence, check_mesh, fence_of, resolve_source
 from .collapse import collapse_fixed_joints
 from .decomposition import PartOptions
+from .filters import drop_filters
 from .hulls import UNLIMITED, replace_meshes
+from .labels import add_prefix, check_patterns, tell_apart
 from .mjcf import (
     apply_mjcf,
     apply_switches,
@@ -48,7 +45,11 @@ from .mjcf import (
     with_plain_names,
 )
 from .parts import collect_decompositions, split_meshes
+from .sources.source_file import Fence, check_mesh, fence_of, resolve_source
 from .urdf import prepare_urdf
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 
 def import_assets(build: SceneBuild) -> None:

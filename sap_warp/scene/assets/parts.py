@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
 
-from ..build import SceneBuild
-from ..size import long_work
+from ...core.long_work import long_work
 from ..text.errors import Complaint
 from .decomposition import DecompositionError, PartOptions, cache_folder, decompose
 from .hulls import convex_hull, is_replaced, make_hull
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 _OF_A_PART = ("shape_label", "shape_source", "shape_type", "shape_collision_radius")
 """What a part does not take from its mesh."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.notes import Note
 from ..text.errors import Complaint
-from .file_kinds import find_kind
+from ..text.file_kinds import find_kind
 from .mjcf import read_mjcf
 
 _PLANE = re.compile(rb"""type\s*=\s*["']plane["']""")

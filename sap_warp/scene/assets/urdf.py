@@ -10,7 +10,7 @@ from pathlib import Path
 from ...core.faq import see
 from ..text.errors import Complaint
 from ..text.nodes import Node, list_places, parse_xml, walk
-from ..text.source_file import Fence, check_mesh
+from .sources.source_file import Fence, check_mesh
 from .xml_masses import check_masses
 
 _OF_OTHER_SIMULATORS = {

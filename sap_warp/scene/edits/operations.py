@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from ..objects.bounds import ACCELERATION, INERTIA, LENGTH
 from ..objects.objects import Decomposition, Shape
+from ..text.bounds import ACCELERATION, INERTIA, LENGTH
 from ..text.errors import Complaint, below
 from ..text.quantities import Armature, Coordinate, Damping, Factor, Speed, Stiffness
 from ..text.section import Section

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import warp as wp
@@ -11,17 +11,16 @@ import warp as wp
 from ...core.notes import name_some
 from ...solver.settings.options import SapOptions
 from ..assets.decomposition import PartOptions
+from ..assets.filters import drop_parent_filters
 from ..assets.hulls import replace_meshes
 from ..assets.parts import split_meshes
-from ..build import SceneBuild
-from ..objects import bounds
 from ..objects.bodies import add_shape
 from ..objects.materials import read_tau, write_tau
 from ..objects.objects import Decomposition, InitialJointQ
+from ..text import bounds
 from ..text.errors import Complaint, Path, below
 from ..text.provenance import record_edit
 from ..text.values import LARGEST_INTEGER, resolve_index
-from .filters import drop_parent_filters
 from .operations import (
     AddShape,
     ApproximateMeshes,
@@ -35,6 +34,9 @@ from .operations import (
     SetJointTargets,
 )
 from .selectors import find_body, find_joint, joint_entries, select_entries
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 _INTEGER_ARRAYS = ("shape_collision_group", "shape_flags", "joint_target_mode")
 _ANY_SIGN = ("joint_q", "joint_qd", "joint_target_pos", "joint_target_vel", "shape_collision_group")
@@ -163,7 +165,7 @@ def _write_entries(build: SceneBuild, i: int, array: str, entries: list[int], va
         build.note_unsupported(("post_build", i), f"{array} is stored in the model, but {_UNUSED[array]}")
 
 
-@_apply.register
+@_apply.register(SetArray)
 def _set_array(operation: SetArray, build: SceneBuild, i: int) -> None:
     entries = select_entries(build, operation, _unit_of(operation.array))
     if operation.from_array is not None:
@@ -175,7 +177,7 @@ def _set_array(operation: SetArray, build: SceneBuild, i: int) -> None:
     _write_entries(build, i, operation.array, entries, values, key)
 
 
-@_apply.register
+@_apply.register(CopyArray)
 def _copy_array(operation: CopyArray, build: SceneBuild, i: int) -> None:
     entries = select_entries(build, operation, _unit_of(operation.to_array))
     if operation.from_range is None:
@@ -210,7 +212,7 @@ def _read_same_entries(build: SceneBuild, operation: Any, array: str, entries: l
 # Shapes
 
 
-@_apply.register
+@_apply.register(AddShape)
 def _add_shape(operation: AddShape, build: SceneBuild, i: int) -> None:
     with below("body"):
         body = find_body(build, operation.body)
@@ -223,7 +225,7 @@ def _add_shape(operation: AddShape, build: SceneBuild, i: int) -> None:
         build.note("added-mass", ("post_build", i), f"{what}; density: 0 leaves it as it is", ("body", body))
 
 
-@_apply.register
+@_apply.register(ScaleSphereShapes)
 def _scale_sphere_shapes(operation: ScaleSphereShapes, build: SceneBuild, i: int) -> None:
     builder = build.builder
     spheres = [s for s in range(builder.shape_count) if builder.shape_type[s] == newton.GeoType.SPHERE]
@@ -235,7 +237,7 @@ def _scale_sphere_shapes(operation: ScaleSphereShapes, build: SceneBuild, i: int
         builder.shape_collision_radius[sphere] *= operation.factor
 
 
-@_apply.register
+@_apply.register(ApproximateMeshes)
 def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int) -> None:
     builder = build.builder
     collides = int(newton.ShapeFlags.COLLIDE_SHAPES)
@@ -268,7 +270,7 @@ def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int)
     builder.approximate_meshes(operation.method, shape_indices=shapes, raise_on_failure=True)
 
 
-@_apply.register
+@_apply.register(SetAttr)
 def _set_attr(operation: SetAttr, build: SceneBuild, i: int) -> None:
     if operation.attr == "gravity":
         value = operation.value
@@ -280,7 +282,7 @@ def _set_attr(operation: SetAttr, build: SceneBuild, i: int) -> None:
 # Joints
 
 
-@_apply.register
+@_apply.register(SetJointTargets)
 def _set_joint_targets(operation: SetJointTargets, build: SceneBuild, i: int) -> None:
     builder = build.builder
     dofs = select_entries(build, operation, "dof")
@@ -314,18 +316,18 @@ def _coordinates_of(build: SceneBuild, dofs: list[int]) -> list[int]:
     return [coordinate_of[dof] for dof in dofs]
 
 
-@_apply.register
+@_apply.register(SetJointQ)
 def _set_one_joint_q(operation: SetJointQ, build: SceneBuild, i: int) -> None:
     _set_joint_q(build, operation, [operation.value], ("post_build", i))
 
 
-@_apply.register
+@_apply.register(CopyJointQToJointTargets)
 def _copy_joint_q_to_joint_targets(operation: CopyJointQToJointTargets, build: SceneBuild, i: int) -> None:
     for entry in select_entries(build, operation, "coordinate"):
         build.builder.joint_target_q[entry] = float(build.builder.joint_q[entry])
 
 
-@_apply.register
+@_apply.register(SetJointArmature)
 def _set_joint_armature(operation: SetJointArmature, build: SceneBuild, i: int) -> None:
     dofs = select_entries(build, operation, "dof")
     values = [operation.value] * len(dofs) if operation.values is None else operation.values

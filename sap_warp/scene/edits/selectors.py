@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ..build import SceneBuild
-from ..text.errors import Complaint, Path, below
+from ..text.errors import Complaint, below
 from ..text.references import tell_nearest
 from ..text.values import resolve_index
 from .operations import Selector
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 _UNITS = {"shape": "shapes", "dof": "degrees of freedom", "coordinate": "coordinates"}
 
@@ -74,14 +76,6 @@ def _match_labels(selector: Selector, kind: str, labels: Sequence[str], what: st
         rule = "starts with" if kind == "label_prefix" else "contains"
         raise Complaint(f"no label of the {what} {rule} {text!r}; " + tell_nearest(text, labels, what), (kind,))
     return hits
-
-
-def check_patterns(build: SceneBuild, path: Path, patterns: Sequence[str], names: Sequence[str], what: str) -> None:
-    """Report patterns of what is not to be loaded that match none of ``names``."""
-    for i, pattern in enumerate(patterns):
-        with build.at(*path, i):
-            if not any(re.match(pattern, name) for name in names):
-                raise Complaint(f"{pattern!r} matches nothing; " + tell_nearest(pattern, names, what))
 
 
 def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
@@ -12,12 +12,14 @@ import warp as wp
 from ...collision.newton_compat import finalize_without_pairs
 from ...core.runtime.capture import capturing
 from ...model.model import register_tau
-from ..build import SceneBuild
-from ..objects.bounds import LENGTH
 from ..objects.materials import make_shape_config, write_tau
 from ..objects.terrain import add_terrain, make_heights
+from ..text.bounds import LENGTH
 from ..text.errors import Complaint
 from ..text.provenance import record_shape
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 MAX_LISTED_PAIRS = 2**19
 """Most pairs of shapes of one world that are listed, those of a thousand shapes; more are searched for in a step."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
 import warp as wp
 
-from ..build import SceneBuild
+from ..assets.sources.source_file import check_mesh, fence_of, resolve_source
 from ..text.errors import Complaint, Path
 from ..text.provenance import record_shape
-from ..text.source_file import check_mesh, fence_of, resolve_source
 from .materials import custom_attributes, make_shape_config
 from .objects import Body, Box, Capsule, Cone, Cylinder, Ellipsoid, MeshShape, Sphere
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 WORLD = -1
 

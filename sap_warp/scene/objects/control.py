@@ -26,11 +26,11 @@ import warp as wp
 from ...core.kernels.types import Doubles, Floats
 from ...model.model import SapControl, SapModel, check_time_step
 from ...solver.joints.motors import direct_actuators
+from ..assets.sources.source_file import resolve_source
+from ..text.bounds import COORDINATE, DURATION, SPEED
 from ..text.document import SceneDocument
 from ..text.errors import Complaint
 from ..text.references import tell_nearest
-from ..text.source_file import resolve_source
-from .bounds import COORDINATE, DURATION, SPEED
 from .objects import Control
 
 MAX_SAMPLES = 50_000_000

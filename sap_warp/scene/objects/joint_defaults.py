@@ -10,18 +10,19 @@ import math
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import warp as wp
 
-from ..build import SceneBuild
+from ...model.joint_types import FLOATING_JOINTS, SCALAR_JOINTS
 from .fields import JOINT_FIELDS, JointFields
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 _LIMITS = ("limit_lower", "limit_upper", "effort_limit", "velocity_limit")
 _KIND = newton.JointType
-_SCALAR = (_KIND.REVOLUTE, _KIND.PRISMATIC, _KIND.D6)
-_FLOATING = (_KIND.FREE, _KIND.DISTANCE)
 MAX_FLOATING_ARMATURE = 0.01
 """Share of a body's mass or moment of inertia above which the default armature of a floating joint is worth a note."""
 _FRICTION = "file:frictionloss"
@@ -71,8 +72,8 @@ def _fill(build: SceneBuild, joints: range, names: Iterable[str], stated: Stated
     builder, given = build.builder, joint_arguments(build.scene.builder.defaults.joint)
     for joint in joints if given else ():
         kind = builder.joint_type[joint]
-        scalar = kind in _SCALAR
-        kept = names if scalar else ("armature",) if kind in _FLOATING else {"friction"}.intersection(names)
+        scalar = kind in SCALAR_JOINTS
+        kept = names if scalar else ("armature",) if kind in FLOATING_JOINTS else {"friction"}.intersection(names)
         for dof in _dofs(builder, joint):
             for name in kept:
                 if name not in given or dof in stated[name]:
@@ -152,7 +153,9 @@ def fill_usd_joints(build: SceneBuild, joints: range, stage: Any) -> None:
     """Fill in what a USD stage leaves open: drives and limits whose attributes are not authored."""
     builder = build.builder
     stated: defaultdict[str, set[int]] = defaultdict(set)
-    dofs = [(joint, dof) for joint in joints if builder.joint_type[joint] in _SCALAR for dof in _dofs(builder, joint)]
+    dofs = [
+        (joint, dof) for joint in joints if builder.joint_type[joint] in SCALAR_JOINTS for dof in _dofs(builder, joint)
+    ]
     for joint, dof in dofs if joint_arguments(build.scene.builder.defaults.joint) else ():
         axis = _SINGLE_AXIS.get(builder.joint_type[joint]) or _usd_axis(builder, joint, dof)
         prim = stage.GetPrimAtPath(builder.joint_label[joint])
@@ -198,7 +201,7 @@ def note_armature_of_floating_joints(build: SceneBuild) -> None:
         body = builder.joint_child[joint]
         moments = [builder.body_inertia[body][i, i] for i in range(3)]
         if (
-            kind in _FLOATING
+            kind in FLOATING_JOINTS
             and armature > MAX_FLOATING_ARMATURE * min(builder.body_mass[body], *moments)
             and armature in (builder.joint_armature[dof] for dof in _dofs(builder, joint))
         ):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import warp as wp
 
-from ..build import SceneBuild
 from ..text.errors import Complaint
 from ..text.references import trees_of
 from .bodies import WORLD
@@ -15,6 +14,9 @@ from .fields import JointFields
 from .joint_defaults import joint_arguments, set_target
 from .objects import BallJoint, D6Joint, DistanceJoint, FixedJoint, FreeJoint, PrismaticJoint, RevoluteJoint
 from .placement import parent_frame, place_child
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 
 def add_joints(build: SceneBuild) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
+from ..text.bounds import COORDINATE
 from ..text.errors import Complaint, below
 from ..text.quantities import Armature, Concavity, Coordinate, Damping, Factor, Force, Length, Mass, Position, Size
 from ..text.section import Section
@@ -26,7 +27,6 @@ from ..text.values import (
     Transform,
     show,
 )
-from .bounds import COORDINATE
 from .fields import JointFields, ShapeFieldBlocks, ShapeFields, WithShapeFields
 
 POSE_ALIASES = {"xform": "transform"}

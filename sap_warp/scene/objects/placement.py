@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
 import warp as wp
 
-from ..build import SceneBuild
 from ..text.values import Transform
 from .objects import Body, DistanceJoint, FreeJoint
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 MAX_SHIFT = 1e-4
 """Largest distance of two poses that count as the same [m], for bodies within 1 m of the origin."""

@@ -76,23 +76,25 @@ def randomize_worlds(model: newton.Model, seeds: Sequence[int | None]) -> None:
 def _draw_positions(
     model: newton.Model, q: np.ndarray, joints: range, rng: np.random.Generator, tilt: float | None, shift: float
 ) -> None:
-    """Random positions of some joints, into ``q``; see `randomize_start`."""
+    """Draw random positions of some joints into ``q``; see `randomize_start`."""
     import newton
     import numpy as np
+
+    from ...model.joint_types import FREE, SCALAR_JOINTS
 
     kinds, starts = model.joint_type.numpy(), model.joint_q_start.numpy()
     dof_starts = model.joint_qd_start.numpy()
     lower, upper = model.joint_limit_lower.numpy(), model.joint_limit_upper.numpy()
-    alone = np.count_nonzero(kinds == int(newton.JointType.FREE)) <= max(model.world_count, 1)
+    alone = np.count_nonzero(kinds == int(FREE)) <= max(model.world_count, 1)
     if tilt is None:
         tilt = np.pi if alone else 0.0
     for joint in joints:
         kind, start = kinds[joint], starts[joint]
-        if kind == int(newton.JointType.FREE):
+        if kind == int(FREE):
             q[start : start + 2] += rng.uniform(-shift, shift, 2)
             if tilt > 0.0:
                 q[start + 3 : start + 7] = _random_rotation(rng, tilt)
-        elif kind in (int(newton.JointType.REVOLUTE), int(newton.JointType.PRISMATIC), int(newton.JointType.D6)):
+        elif kind in SCALAR_JOINTS:
             dofs = slice(dof_starts[joint], dof_starts[joint + 1])
             limited = (lower[dofs] > -newton.MAXVAL) & (upper[dofs] < newton.MAXVAL)
             middle, reach = 0.5 * (lower[dofs] + upper[dofs]), 0.5 * (upper[dofs] - lower[dofs])

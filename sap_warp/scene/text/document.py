@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from ..assets.file_kinds import describe_non_file, describe_other_file, is_json_schema
 from ..shipped.scene_files import assets_folder, shipped_scenes
 from .errors import Path, Problem, SapSceneError, show
+from .file_kinds import describe_non_file, describe_other_file, is_json_schema
 from .yaml_text import MAX_NESTING, MAX_NODES, Place, read_long_integer, read_yaml
 
 MAX_BYTES = 16 * 2**20

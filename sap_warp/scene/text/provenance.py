@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 
-from ..build import SceneBuild
 from .errors import format_path
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 _FIELD_OF = {"ke": "ke", "tau": "tau", "mu": "mu", "margin": "margin", "gap": "gap", "collision_group": "group"}
 """Shape field of a scene, and what `explain_contact` calls it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..objects import bounds
+from . import bounds
 from .values import NUMBER_SCHEMA, VEC3_SCHEMA, read_non_negative, read_number, read_positive, read_vec3, typed
 
 

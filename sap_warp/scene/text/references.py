@@ -6,10 +6,12 @@ import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..schema import Scene
 from .errors import Path
+
+if TYPE_CHECKING:
+    from ..schema import Scene
 
 Finding = tuple[Path, str]
 MAX_FINDINGS = 100

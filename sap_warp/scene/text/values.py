@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
 
-from ..objects.bounds import COORDINATE, INERTIA, LENGTH, SCALE, Quantity
+from .bounds import COORDINATE, INERTIA, LENGTH, SCALE, Quantity
 from .errors import Complaint, Gathered, below, show
 from .expressions import ExpressionError, evaluate_expression
 

@@ -174,7 +174,7 @@ class _Batch:
     def _can_be_captured(self) -> bool:
         """Bodies without mass have to be looked at by the host."""
         solvers = [shard.solver for shard in self._owner._sim.shards]
-        return not self._masses or all(solver.contact_jacobian.all_carry for solver in solvers)
+        return not self._masses or all(solver.contact_stage.all_carry for solver in solvers)
 
     @launches
     def launch(self, mask: wp.array, counted: bool = False) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import newton
 import numpy as np
 import warp as wp
 
+from ...model.joint_types import JOINT_TYPES, QUATERNION_JOINTS
 from ...model.model_values import FINITE, is_bad
 from ...randomization import HOW, Choice, Distribution, Every, LogUniform, Normal, Randomize, Uniform
 from ..parameters import PARAMETERS
@@ -121,11 +121,10 @@ class Term:
         if self.given.what not in ("joint_q", "joint_target_q"):
             return
         model = self._sim.model
-        first = {int(newton.JointType.FREE): 3, int(newton.JointType.DISTANCE): 3, int(newton.JointType.BALL): 0}
         start, turns = model.joint_q_start.numpy(), np.zeros(model.joint_coord_count, bool)
-        for kind, offset in first.items():
+        for kind in QUATERNION_JOINTS:
             joints = np.flatnonzero(model.joint_type.numpy() == kind)
-            turns[(start[joints] + offset)[:, None] + np.arange(4)] = True
+            turns[(start[joints] + JOINT_TYPES[kind].quaternion)[:, None] + np.arange(4)] = True
         turns = turns[int(self._sim._names.starts_of("coord")[0]) :][: len(view.array)]
         entry = _spread(view, columns, np.zeros(1, int), False)[0]
         if turns[entry].any():

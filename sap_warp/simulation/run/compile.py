@@ -15,7 +15,7 @@ from typing import Any
 import warp as wp
 
 from ...core.notes import say
-from ...solver.minimize.solve import make_solve_kernel, solve_precisions
+from ...solver.minimize.solve import solve_kernel
 from ...solver.settings.options import expand_options, override_options
 
 _ahead: dict[Any, tuple[ThreadPoolExecutor, Future[None]]] = {}
@@ -44,7 +44,7 @@ def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver
         options = {n: v for n, v in override_options(scene_options, solver_options).items() if n not in _NOT_COMPILED}
         block_dim = options.pop("block_dim", 1)
         expanded = expand_options(**options)
-        module = make_solve_kernel(solve_precisions(expanded), False, False, None).module
+        module = solve_kernel(expanded, wp.get_device(device)).module
         pool = _make_pool()
         _ahead[module] = pool, pool.submit(wp.load_module, module, device, block_dim=block_dim)
 

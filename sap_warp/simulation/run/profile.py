@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 STAGES = {
     "collide": ("pipeline", "collide"),
-    "contacts by world": ("solver.contact_jacobian", "collect"),
+    "contacts by world": ("solver.contact_stage", "collect"),
     "free motion": ("solver.free_motion", "compute"),
-    "contact data": ("solver.contact_jacobian", "compute"),
+    "contact data": ("solver.contact_stage", "compute"),
     "solve": ("solver.contact_solve", "solve"),
-    "continue": ("solver.boundary", "proceed"),
+    "continue": ("solver.boundary", "continue_step"),
 }
 """Name of each stage of a step that continues, and the object of a shard and the method that launch it."""
 

@@ -176,7 +176,7 @@ class Run:
         steps.collect(shard.state, contacts)
         for worlds in group.ranges:
             steps.solve(worlds)
-            steps.proceed(shard.state, worlds)
+            steps.continue_step(shard.state, worlds)
             shard.count(contacts, worlds)
 
     def _take_bundle(self, group: _Group, steps: int) -> None:
@@ -187,7 +187,7 @@ class Run:
         """The last step, of all worlds."""
         shard, steps = self._shard, self._steps
         if self._ranges is not None:
-            self._ranges.note()
+            self._ranges.count()
         shard.pipeline.collide(shard.state, shard.contacts, same_shapes=not is_first)
         steps.collect(shard.state, shard.contacts)
         for worlds in shard.solver.ranges:

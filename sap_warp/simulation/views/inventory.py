@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import newton
 import numpy as np
 
+from ...model.joint_types import SCALAR_JOINTS
 from .names import ModelNames
 
 _UNBOUNDED = 1e9
@@ -45,7 +46,7 @@ class Inventory:
         rows: list[tuple[str, ...]] = []
         for joint in range(first, last):
             of, to = (bodies[max(int(b[joint]) - body0, -1) + 1] for b in (parent, child))
-            is_single = int(kind[joint]) in _BY_AXIS
+            is_single = int(kind[joint]) in SCALAR_JOINTS
             head = (
                 names.names("joint")[joint - first],
                 newton.JointType(int(kind[joint])).name.lower(),
@@ -96,7 +97,6 @@ _JOINT_HEADER = (
     *("joint", "type", "bodies", "dof", "dof column", "coord column"),
     *("drive", "limits", "effort", "armature"),
 )
-_BY_AXIS = (int(newton.JointType.PRISMATIC), int(newton.JointType.REVOLUTE), int(newton.JointType.D6))
 _BY_DOF = (
     *("joint_target_ke", "joint_target_kd", "joint_limit_lower", "joint_limit_upper"),
     *("joint_effort_limit", "joint_armature"),

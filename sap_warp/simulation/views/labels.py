@@ -13,26 +13,9 @@ from typing import NamedTuple
 import newton
 import numpy as np
 
+from ...model.joint_types import JOINT_TYPES
 from ...model.model import dof_labels
 
-_JOINT = newton.JointType
-_LINEAR, _ANGULAR, _POSITION, _ROTATION = (
-    ("vx", "vy", "vz"),
-    ("wx", "wy", "wz"),
-    ("x", "y", "z"),
-    ("qx", "qy", "qz", "qw"),
-)
-_DOFS = {
-    int(_JOINT.FREE): (*_LINEAR, *_ANGULAR),
-    int(_JOINT.DISTANCE): (*_LINEAR, *_ANGULAR),
-    int(_JOINT.BALL): _ANGULAR,
-}
-"""Degrees of freedom of joints that always have the same, in public order."""
-_COORDS = {
-    int(_JOINT.FREE): (*_POSITION, *_ROTATION),
-    int(_JOINT.DISTANCE): (*_POSITION, *_ROTATION),
-    int(_JOINT.BALL): _ROTATION,
-}
 _MIN_COMMON = 3
 """Letters that the joints of one body must have in common to be told apart again in a joined name."""
 
@@ -84,13 +67,13 @@ class JointEntries:
 
     def dofs(self, first: int, last: int) -> list[Entry]:
         """Degrees of freedom of joints ``first`` to ``last - 1``."""
-        return self._entries(first, last, self._qd_start, _DOFS)
+        return self._entries(first, last, self._qd_start, "dofs")
 
     def coords(self, first: int, last: int) -> list[Entry]:
         """Coordinates of joints ``first`` to ``last - 1``."""
-        return self._entries(first, last, self._q_start, _COORDS)
+        return self._entries(first, last, self._q_start, "coordinates")
 
-    def _entries(self, first: int, last: int, starts: np.ndarray, known: dict[int, tuple[str, ...]]) -> list[Entry]:
+    def _entries(self, first: int, last: int, starts: np.ndarray, names: str) -> list[Entry]:
         found = []
         for joint in range(first, last):
             label, count = self._labels[joint], int(starts[joint + 1] - starts[joint])
@@ -99,7 +82,8 @@ class JointEntries:
             if count == 1:
                 found.append(Entry(label, joint - first, True))
                 continue
-            endings = known.get(int(self._type[joint]))
+            joint_type = JOINT_TYPES.get(int(self._type[joint]))
+            endings = getattr(joint_type, names) if joint_type else None
             split = None if endings else self._split(joint)
             if split:
                 folder = label.rpartition("/")[:2]

@@ -34,9 +34,9 @@ class Dropped:
 class DroppedContacts:
     """Reads what steps count; warns once, or raises each time if strict."""
 
-    def __init__(self, contact_jacobian: Any, max_rigid_contact: int, strict: bool):
-        """Watch the counters of ``contact_jacobian``."""
-        self._rows, self._limit, self._strict = contact_jacobian, max_rigid_contact, strict
+    def __init__(self, contact_stage: Any, max_rigid_contact: int, strict: bool):
+        """Watch the counters of ``contact_stage``."""
+        self._rows, self._limit, self._strict = contact_stage, max_rigid_contact, strict
         self._warned = False
 
     @property

@@ -4,96 +4,108 @@ No Jacobian is stored: a row keeps its normal and the points where its two bodie
 
     vc = [u_b + w_b x r_b] - [u_a + w_a x r_a],
 
-and J^T gamma or J^T G J are sums over bodies (`objective`). `SapContactJacobian.dense` writes J out for inspection.
+and J^T gamma or J^T G J are sums over bodies (`objective`). `SapContactStage.dense` writes J out for inspection.
 """
 
+from __future__ import annotations
+
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
 import warp as wp
 
 from ...core.kernels.launch import WorldRange
-from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays
-from ...core.kernels.types import FP32, FP64, TYPES
+from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, padded_zeros
+from ...core.kernels.template import Variant
+from ...core.kernels.types import TYPES
 from ...model.contacts import dropped_by_world
+from ...model.model import SapControl, SapModel, SapState
 from ..joints.motors import Motors
-from ..model.layout import LayoutSizes
+from ..model.layout import Layout, LayoutSizes
 from ..model.links import JointFrames, Links, joint_parameters
 from ..model.topology import carriers
+from ..settings.options import SapOptions
+from ..settings.precisions import solver_variant
 from ..terms.contact import contact_law
-from ..terms.dof import make_dof_terms
-from .binning import Bins, make_bin_kernel
-from .data import make_contact_data
-from .input import CONTACT_ARRAYS, JOINT_ARRAYS, SPRINGS, ContactInput, DofInput, ground_shapes, shape_owners
-from .kernel import make_contact_kernel
-from .stage_data import ContactPrecisions, make_contact_stage
-from .weight import make_mobility
+from ..terms.dof import DofTerms
+from .binning import Bins, bin_contacts
+from .data import (
+    CONTACT_ARRAYS,
+    JOINT_ARRAYS,
+    SPRINGS,
+    ContactData,
+    ContactInput,
+    ContactStage,
+    DofInput,
+    ground_shapes,
+    shape_owners,
+)
+from .kernel import contact_data
+from .weight import Mobility, pack_mobility
+
+if TYPE_CHECKING:
+    from ..dynamics.free_motion import SapFreeMotion
+    from ..state.stage import SapBoundary
 
 
-class SapContactJacobian:
+class SapContactStage:
     """Owns the contact rows and dof terms; `data` and `terms` can be read after a step."""
 
     def __init__(
-        self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, links: Links, options: Any, free_motion: Any
+        self,
+        model: SapModel,
+        layout: Layout,
+        sizes: LayoutSizes,
+        parameters: Any,
+        links: Links,
+        options: SapOptions,
+        free_motion: SapFreeMotion,
     ):
         """Allocate everything once."""
         self.model, self.layout, self.sizes, self.free_motion = model, layout, sizes, free_motion
-        self.types = TYPES[options.contact_solve_precision]
-        weight = TYPES[options.sap_contact_weight_precision]
-        contact_pose = FP64 if options.use_f64_boundary_pose else FP32
         device, worlds = model.device, sizes.world_count
+        variant = solver_variant(options, device)
+        self.types, weight = variant["solve"], variant["weight"]
         self.capacity = options.max_rigid_contact + sizes.distance_rows_max
-
-        self.data: Any = make_contact_data(self.types)()
-        self.data.capacity = self.capacity
-        counts = dict.fromkeys(("count", "coupled", "narrow"), worlds)
-        counts |= dict.fromkeys(("body_start", "body_count", "body_active", "queue", "seen"), sizes.body_count)
-        counts |= dict.fromkeys(("place", "placed_first", "placed_entry"), sizes.dof_count)
-        counts["body_row"] = 2 * worlds * self.capacity
-        allocate_arrays(self.data, counts, worlds * self.capacity, device)
-        chains = ("above", "above_start", "staged", "stage_end")
-        allocate_arrays(self.data.hessian, dict.fromkeys(chains, 0), sizes.dof_count, device)
-        for name in chains if layout.has_chains else ():
-            setattr(self.data.hessian, name, getattr(layout.rows, name))
-        self.terms: Any = make_dof_terms(self.types).DofTerms()
-        for terms in (self.terms, self.terms.drive, self.terms.motor):
-            allocate_arrays(terms, {}, sizes.dof_count, device)
+        self._allocate_data(variant)
         self._contact_inputs, self._dof_inputs = StructCache(device), StructCache(device)
         self.motors = Motors(model.newton_model)
 
         self.contact_count = wp.zeros(worlds, dtype=wp.int32, device=device)
         """Contacts of each world in the last step."""
         self.truncated_count = wp.zeros(worlds, dtype=wp.int32, device=device)
-        """Contacts of each world that found no place in the last step."""
+        """Contacts of each world that were dropped in the last step."""
         self.lost = wp.zeros(worlds, dtype=wp.int64, device=device)
-        """The same over all steps since the last report, see `dropped`."""
+        """Contacts of each world that were dropped since the last report, see `contact/dropped.py`."""
         self.most_lost = wp.zeros(worlds, dtype=wp.int32, device=device)
-        """Most of them in one step."""
+        """The most of them in one step."""
         self.lost_in_buffer = wp.zeros(2, dtype=wp.int64, device=device)
-        """Contacts that did not fit into the collision pipeline's buffer since then: all, and most in one step."""
+        """Contacts that did not fit into the collision pipeline's buffer since then: all, and the most in one step."""
         bins: Any = Bins()
         bins.capacity, bins.layout = options.max_rigid_contact, layout
         bins.found = wp.zeros(worlds, dtype=wp.int32, device=device)
         bins.slot = wp.zeros(worlds * options.max_rigid_contact, dtype=wp.int32, device=device)
-        bins.newcomer = wp.zeros(0 if device.is_cpu else worlds, dtype=wp.int32, device=device)
+        bins.overflow_head = wp.zeros(0 if device.is_cpu else worlds, dtype=wp.int32, device=device)
         bins.lost = self.lost_in_buffer
         bins.gap = wp.zeros(bins.slot.shape[0] if device.is_cpu else 0, dtype=wp.float64, device=device)
         self._bins = StructArgument(bins, device)
-        self._newcomers: weakref.WeakKeyDictionary[Any, wp.array] = weakref.WeakKeyDictionary()
-        """By buffer: its contacts that found their worlds full, one before the other."""
+        self._overflow_next: weakref.WeakKeyDictionary[Any, wp.array] = weakref.WeakKeyDictionary()
+        """By buffer: the list of its contacts that found their worlds full."""
         self._law = contact_law(options)
         exact = options.contact_weight_mode == "delassus"
         self._listed = wp.zeros(worlds, dtype=wp.int32, device=device)
         self._scratch = wp.zeros(sizes.dof_count * sizes.lanes if exact else 1, dtype=weight.vec3, device=device)
         self._links = links.get(weight)[0]
-        self._pack_mobility = make_mobility(weight).pack_mobility
-        self._mobility = wp.zeros(sizes.body_count, dtype=make_mobility(weight).Mobility, device=device)
-        precisions = ContactPrecisions(free_motion.pose_types, contact_pose, free_motion.types, weight, self.types)
-        self._stage_type = make_contact_stage(precisions)
+        self._pack_mobility = pack_mobility.of(variant)
+        self._mobility = wp.zeros(sizes.body_count, dtype=Mobility.of(variant), device=device)
+        self._decay_rate, self._compliance = (
+            padded_zeros(worlds * self.capacity, self.types.scalar, device) for _ in range(2)
+        )
+        self._stage_type = ContactStage.of(variant)
         self._stage: StructArgument | None = None
-        self.kernel = make_contact_kernel(precisions, not device.is_cpu)
+        self.kernel = contact_data.of(variant)
         self._shape_owner = shape_owners(model, layout)
         self.ground_count = len(ground_shapes(model))
         self.ground_mu = wp.zeros(worlds * self.ground_count, dtype=wp.float32, device=device)
@@ -108,6 +120,24 @@ class SapContactJacobian:
         self._last_capacity = 0
         self._last_dropped: wp.array | None = None
 
+    def _allocate_data(self, variant: Variant) -> None:
+        """Make the contact rows and the terms of the dofs."""
+        sizes, worlds, device = self.sizes, self.sizes.world_count, self.model.device
+        self.data: Any = ContactData.of(variant)()
+        self.data.capacity = self.capacity
+        counts = dict.fromkeys(("count", "coupled", "narrow"), worlds)
+        counts |= dict.fromkeys(("body_start", "body_count", "body_active", "queue", "seen"), sizes.body_count)
+        counts |= dict.fromkeys(("dof_position", "ordered_first", "ordered_entry"), sizes.dof_count)
+        counts["body_row"] = 2 * worlds * self.capacity
+        allocate_arrays(self.data, counts, worlds * self.capacity, device)
+        chains = ("above", "above_start", "staged", "stage_end")
+        allocate_arrays(self.data.hessian, dict.fromkeys(chains, 0), sizes.dof_count, device)
+        for name in chains if self.layout.has_chains else ():
+            setattr(self.data.hessian, name, getattr(self.layout.rows, name))
+        self.terms: Any = DofTerms.of(variant)()
+        for terms in (self.terms, self.terms.drive, self.terms.motor):
+            allocate_arrays(terms, {}, sizes.dof_count, device)
+
     def ground_friction(self, world: int) -> dict[int, float]:
         """Friction of the shapes of no world in one world, by Newton's shape; empty while the model's own counts."""
         if not self.ground_count or not self.own_ground.numpy()[0]:
@@ -115,7 +145,7 @@ class SapContactJacobian:
         mu = self.ground_mu.numpy()[world * self.ground_count :][: self.ground_count]
         return dict(zip(map(int, ground_shapes(self.model)), map(float, mu), strict=True))
 
-    def collect(self, state: Any, contacts: Any) -> None:
+    def collect(self, state: SapState, contacts: newton.Contacts | None) -> None:
         """Sort what collision detection found at ``state`` by worlds; ``contacts`` may be None."""
         device = self.model.device
         contacts = self._empty if contacts is None else contacts
@@ -127,13 +157,20 @@ class SapContactJacobian:
             # One thread on the CPU walks just the contacts there are; on CUDA a fixed grid strides over them.
             threads = 1 if device.is_cpu else min(capacity, 1 << 16)
             wp.launch(
-                make_bin_kernel(TYPES[state.precision]),
+                bin_contacts.of(Variant(state=TYPES[state.precision])),
                 dim=threads,
                 inputs=[self._bins.array, self._source.array, state.body_q, capacity, threads],
                 device=device,
             )
 
-    def compute(self, boundary: Any, control: Any, dt: float, worlds: WorldRange, ctrl: wp.array | None = None) -> None:
+    def compute(
+        self,
+        boundary: SapBoundary,
+        control: SapControl,
+        dt: float,
+        worlds: WorldRange,
+        ctrl: wp.array | None = None,
+    ) -> None:
         """Fill `data` and `terms` from what was collected; ``ctrl`` replaces the model's inputs of actuators."""
         if self._stage is None:
             self._stage = self._make_stage(boundary.joint_q)
@@ -147,7 +184,7 @@ class SapContactJacobian:
         wp.copy(self._shape_owner, shape_owners(self.model, self.layout))
         carrier = carriers(self.model.newton_model)
         self.all_carry = bool((carrier == np.arange(len(carrier))).all())
-        """Whether every body has a mass, so that the host is not needed to find what carries it."""
+        """True if every body has a mass, so that the host is not needed to find what carries it."""
         self._set_carriers(carrier)
         self._pack(self._no_mask)
 
@@ -212,14 +249,15 @@ class SapContactJacobian:
                     e = parent[e]
         return J[:, :, order]
 
-    def _contact_input(self, contacts: Any) -> StructArgument:
+    def _contact_input(self, contacts: newton.Contacts) -> StructArgument:
         model = self.model
         arrays = {f"rows.{name}": getattr(contacts, f"rigid_contact_{name}") for name in CONTACT_ARRAYS}
         some = ("stiffness", "damping", "friction", "surface_velocity")
         arrays |= {name: getattr(contacts, f"rigid_contact_{name}") for name in some}
         arrays |= {"shape_owner": self._shape_owner, "shape_ke": model.shape_material_ke}
         arrays |= {"shape_mu": model.shape_material_mu, "shape_tau": model.shape_material_tau}
-        arrays |= {"ground_mu": self.ground_mu, "own_ground": self.own_ground, "newcomer": self._newcomer(contacts)}
+        arrays |= {"ground_mu": self.ground_mu, "own_ground": self.own_ground}
+        arrays["overflow_next"] = self._overflow_list(contacts)
 
         def make() -> Any:
             source: Any = ContactInput()
@@ -230,13 +268,13 @@ class SapContactJacobian:
 
         return self._contact_inputs.argument(arrays, make)
 
-    def _newcomer(self, contacts: Any) -> wp.array:
-        """Room for the list of newcomers, where several threads sort a buffer that can fill a world."""
-        if contacts not in self._newcomers:
+    def _overflow_list(self, contacts: newton.Contacts) -> wp.array:
+        """List of the contacts that find their worlds full, where several threads sort a buffer that can fill one."""
+        if contacts not in self._overflow_next:
             capacity, device = contacts.rigid_contact_shape0.shape[0], self.model.device
-            room = 0 if device.is_cpu or capacity <= self._bins.struct.capacity else capacity
-            self._newcomers[contacts] = wp.zeros(room, dtype=wp.int32, device=device)
-        return self._newcomers[contacts]
+            count = 0 if device.is_cpu or capacity <= self._bins.struct.capacity else capacity
+            self._overflow_next[contacts] = wp.zeros(count, dtype=wp.int32, device=device)
+        return self._overflow_next[contacts]
 
     def _make_stage(self, q: wp.array) -> StructArgument:
         stage: Any = self._stage_type()
@@ -245,13 +283,15 @@ class SapContactJacobian:
         stage.motion, stage.rows, stage.terms = self.free_motion.data, self.data, self.terms
         stage.listed = self._listed
         stage.joints, stage.q, stage.scratch = joint_parameters(self._parameters, JointFrames), q, self._scratch
-        stage.found, stage.slot, stage.slots, stage.newcomer = bins.found, bins.slot, bins.capacity, bins.newcomer
+        stage.found, stage.slot, stage.slots = bins.found, bins.slot, bins.capacity
+        stage.overflow_head = bins.overflow_head
         stage.ordered = int(self.model.device.is_cpu)  # where one thread does the binning
         stage.contact_count, stage.truncated = self.contact_count, self.truncated_count
         stage.lost, stage.most_lost = self.lost, self.most_lost
+        stage.decay_rate, stage.compliance = self._decay_rate, self._compliance
         return StructArgument(stage, self.model.device)
 
-    def dof_input(self, control: Any, ctrl: wp.array | None) -> StructArgument:
+    def dof_input(self, control: SapControl, ctrl: wp.array | None) -> StructArgument:
         """The `DofInput` of a step with these inputs, on the device."""
         arrays = {name: getattr(self.model, f"joint_{name}") for name in JOINT_ARRAYS}
         arrays |= {"target_q": control.joint_target_pos, "target_qd": control.joint_target_vel}
@@ -266,9 +306,13 @@ class SapContactJacobian:
         return self._dof_inputs.argument(arrays, make)
 
 
-def passive_springs(model: Any) -> dict[str, wp.array | None]:
+def passive_springs(model: SapModel) -> dict[str, wp.array | None]:
     """MuJoCo's passive joint springs, if the model carries them: stiffness [N/m, N m/rad] and coordinates [m, rad]."""
     attributes = getattr(model, "mujoco", None)
     found = {field: getattr(attributes, name, None) for field, name in SPRINGS.items()}
     complete = all(array is not None for array in found.values())
     return found if complete else dict.fromkeys(SPRINGS)
+
+
+SapContactJacobian = SapContactStage
+"""The name that the stage has in the specification of SAP Warp."""

@@ -1,1 +1,1 @@
-"""Bilateral rows: couplings, welds and closed loops."""
+"""Equations: couplings, welds and closed loops."""

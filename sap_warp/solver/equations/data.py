@@ -1,34 +1,40 @@
-"""Constraint rows, bilateral or with bounds: what they are made from, and what the solve reads.
+"""Equations, bilateral or with bounds: what they are made from, and what the solve reads.
 
-A row is one scalar equation g(q) = 0 with the rate J v. J is stored, and only where it can be non-zero: a row couples
-dofs of different branches, which neither a body nor a pair of bodies can stand for. Rows are few.
+An equation is g(q) = 0 with a scalar g and the rate J v. J is stored, and only where it can be non-zero: an equation
+couples dofs of different branches, which neither a body nor a pair of bodies can stand for. Equations are few.
 """
 
-import functools
-from types import SimpleNamespace
+from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.types import Types
+from ...core.kernels.spatial import to_unit_quat, to_vec3
+from ...core.kernels.template import Constant, device, device_struct
+from ...core.kernels.types import FP64
 from ..model.layout import Layout
-from ..model.motion_data import make_motion_data
-from ..tendons.data import Lengths, LengthTerm
+from ..model.motion_data import MotionData
+from ..settings.precisions import solve
+from ..tendons.data import Transmissions, TransmissionTerm
+
+F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
+scalar = solve.scalar
+to_vec3_64, to_unit_quat_64 = (function.on(number=Constant(FP64)) for function in (to_vec3, to_unit_quat))
 
 LINEAR = wp.constant(0)  # n . (p_M - p_F)
 ANGLE = wp.constant(1)  # n . (rotation vector of R_FM)
 SWING = wp.constant(2)  # n . (a_F x a_M): the axis a is to agree in both frames
 UNIVERSAL = wp.constant(3)  # n_F . a_M - n . a: two axes are to keep their angle
 COUPLER = wp.constant(4)  # q_1 - polynomial of q_2
-LENGTH = wp.constant(5)  # a term of one or two lengths, see `tendons.terms`
+TRANSMISSION = wp.constant(5)  # a term of one or two transmissions, see `tendons/terms.py`
 
 
 IMMOBILE = 1e-20
-"""A row whose mobility is below this cannot be moved by any dof."""
+"""An equation whose mobility is below this cannot be satisfied by any dof."""
 
 
 @wp.struct
-class RowSource:
-    """One row as the model describes it. Frame F is fixed in body a, M in body b; -1 is the world."""
+class EquationSource:
+    """One equation as the model describes it. Frame F is fixed in body a, M in body b; -1 is the world."""
 
     kind: int
     enabled: int
@@ -38,7 +44,7 @@ class RowSource:
     r_aF: wp.quatd
     p_bM: wp.vec3d  # frame M in body b [m]
     r_bM: wp.quatd
-    n: wp.vec3d  # direction of the row in F
+    n: wp.vec3d  # direction of the equation in F
     axis: wp.vec3d  # a of SWING (in F and M) and UNIVERSAL (in M)
     coord_1: int  # coupler: coordinates in joint_q, coord_2 is -1 if there is none
     coord_2: int
@@ -51,85 +57,57 @@ class RowSource:
     c4: wp.float64
 
 
-@functools.cache
-def make_constraint_data(types: Types):
-    """Struct of all rows, world after world."""
-    scalar = types.scalar
+@device_struct
+class Equations:
+    """All equations, world after world; each has one row of J."""
 
-    @wp.struct
-    class ConstraintData:
-        world_row: wp.array(dtype=wp.int32)  # first row of each world, [worlds + 1]
-        row_entry: wp.array(dtype=wp.int32)  # first entry of each row, [rows + 1]
-        entry_dof: wp.array(dtype=wp.int32)  # solver dofs of a row, growing
-        entry_side: wp.array(dtype=wp.int32)  # -1 below body a, +1 below body b; couplers: the first and second dof
-        J: wp.array(dtype=scalar)  # by entry
-        violation: wp.array(dtype=scalar)  # g at the start of the step [m or rad], by row
-        vhat: wp.array(dtype=scalar)  # rate asked of the unknowns [m/s or rad/s]
-        R: wp.array(dtype=scalar)  # zero where the row takes no part
-        low: wp.array(dtype=scalar)  # bounds of the impulse, see `terms/bounded.py` [N s or N m s]
-        high: wp.array(dtype=scalar)
-        bounded: int  # whether any row has bounds
-
-    return ConstraintData
+    world_row: wp.array(dtype=wp.int32)  # first equation of each world, [worlds + 1]
+    row_entry: wp.array(dtype=wp.int32)  # first entry of each equation, [equations + 1]
+    entry_dof: wp.array(dtype=wp.int32)  # solver dofs of an equation, growing
+    entry_side: wp.array(dtype=wp.int32)  # -1 below body a, +1 below body b; couplers: the first and second dof
+    J: wp.array(dtype=scalar)  # by entry
+    violation: wp.array(dtype=scalar)  # g at the start of the step [m or rad], by equation
+    vhat: wp.array(dtype=scalar)  # rate asked of the unknowns [m/s or rad/s]
+    R: wp.array(dtype=scalar)  # zero where the equation takes no part
+    low: wp.array(dtype=scalar)  # bounds of the impulse, see `terms/bounded.py` [N s or N m s]
+    high: wp.array(dtype=scalar)
+    bounded: int  # 1 if any equation has bounds
 
 
-@functools.cache
-def make_row_input(pose: Types, dynamics: Types):
-    """Struct of what rows follow from: bodies and coordinates at the start of a step, and the lengths between them."""
-    Motion = make_motion_data(pose, dynamics)
+@device_struct
+class EquationInput:
+    """What equations follow from: bodies, coordinates and transmissions at the start of a step."""
 
-    @wp.struct
-    class RowInput:
-        layout: Layout
-        motion: Motion
-        q: wp.array(dtype=wp.float64)
-        free_dofs: int
-        lengths: Lengths
-
-    return RowInput
+    layout: Layout
+    motion: MotionData
+    q: wp.array(dtype=wp.float64)
+    free_dofs: int
+    transmissions: Transmissions
 
 
-@functools.cache
-def make_row_stage(pose: Types, dynamics: Types, types: Types):
-    """Struct of what the kernels of the rows work with and make."""
-    Input, Rows = make_row_input(pose, dynamics), make_constraint_data(types)
+@device_struct
+class EquationStage:
+    """What the kernels of the equations work with and make."""
 
-    @wp.struct
-    class RowStage:
-        input: Input
-        rows: Rows
-        terms: wp.array(dtype=LengthTerm)  # rows along lengths
-        world_term: wp.array(dtype=wp.int32)  # first of them of each world, [worlds + 1]
-        sigma: wp.float64  # of dry friction
-
-    return RowStage
+    input: EquationInput
+    equations: Equations
+    terms: wp.array(dtype=TransmissionTerm)  # equations along transmissions
+    world_term: wp.array(dtype=wp.int32)  # first of them of each world, [worlds + 1]
+    sigma: wp.float64  # of dry friction
 
 
-@functools.cache
-def make_row_points(pose: Types, dynamics: Types) -> SimpleNamespace:
-    """Device functions for points of bodies in fp64; body -1 is the world."""
-    Input = make_row_input(pose, dynamics)
-    F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
+@device
+def body_rotation(given: wp.ref[EquationInput], b: int) -> quat:
+    """Orientation of a body in fp64; body -1 is the world."""
+    if b < 0:
+        return wp.quat_identity(dtype=F)
+    return to_unit_quat_64(given.motion.r[b])
 
-    @wp.func
-    def to_vec3(v: dynamics.vec3) -> vec3:
-        return vec3(F(v[0]), F(v[1]), F(v[2]))
 
-    @wp.func
-    def rotation(s: wp.ref[Input], b: int) -> quat:
-        """Orientation of a body."""
-        if b < 0:
-            return wp.quat_identity(dtype=F)
-        r = s.motion.r[b]
-        return wp.normalize(quat(F(r[0]), F(r[1]), F(r[2]), F(r[3])))
-
-    @wp.func
-    def point(s: wp.ref[Input], b: int, p: vec3, o: vec3) -> vec3:
-        """Position of a body-fixed point relative to o."""
-        if b < 0:
-            return p - o
-        q = s.motion.p[b]
-        from_o = s.motion.origin[s.layout.body_root[b]] - o
-        return vec3(F(q[0]), F(q[1]), F(q[2])) + wp.quat_rotate(rotation(s, b), p) + from_o
-
-    return SimpleNamespace(to_vec3=to_vec3, rotation=rotation, point=point)
+@device
+def body_point(given: wp.ref[EquationInput], b: int, p: vec3, o: vec3) -> vec3:
+    """Position of the body-fixed point p relative to o, in world axes and fp64; body -1 is the world."""
+    if b < 0:
+        return p - o
+    from_o = given.motion.origin[given.layout.body_root[b]] - o
+    return to_vec3_64(given.motion.p[b]) + wp.quat_rotate(body_rotation(given, b), p) + from_o

@@ -1,4 +1,4 @@
-"""The bilateral rows that a Newton model asks for: mimic joints, loop joints, equality constraints."""
+"""The bilateral equations that a Newton model asks for: mimic joints, loop joints, equality constraints."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from . import data as kinds
 
 EQUALITY = "mujoco:equality_constraint"
 _CONVERTED = (1, 2)
-"""``equality_constraint_target_kind`` of rows that stand beside a loop joint or a mimic constraint made from them."""
+"""``equality_constraint_target_kind`` of constraints that a loop joint or a mimic constraint was made from."""
 _BASIS = np.eye(3)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One scalar equation, in Newton's numbering; see `RowSource` for the fields."""
+class Equation:
+    """One scalar equation, in Newton's numbering; see `EquationSource` for the fields."""
 
     kind: int
     enabled: bool
@@ -36,7 +36,7 @@ class Row:
     dofs: tuple[int, int] = (-1, -1)
     polynomial: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
     term: int = -1
-    """Of a LENGTH row: its number in `LengthModel.terms`."""
+    """Number of a TRANSMISSION in `TransmissionModel.terms`."""
 
     @property
     def pattern(self) -> tuple[Any, ...]:
@@ -44,9 +44,9 @@ class Row:
         return (int(self.kind), self.a, self.b, self.coords, self.dofs, self.term)
 
 
-def constraint_rows(model: newton.Model) -> list[Row]:
-    """All rows of ``model``, enabled or not."""
-    return [*_mimic_rows(model), *_loop_rows(model), *_equality_rows(model)]
+def read_equations(model: newton.Model) -> list[Equation]:
+    """All equations of ``model``, enabled or not."""
+    return [*_mimic_equations(model), *_loop_equations(model), *_constraint_equations(model)]
 
 
 def equality_table(model: newton.Model) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _curved(table: dict[str, Any]) -> np.ndarray:
     return (table["type"] == int(SolverMuJoCo.EqType.JOINT)) & (table["polycoef"][:, 2:] != 0.0).any(axis=1)
 
 
-def _coupling(model: newton.Model, first: int, second: int, polynomial: Any, enabled: bool) -> Iterator[Row]:
+def _coupling(model: newton.Model, first: int, second: int, polynomial: Any, enabled: bool) -> Iterator[Equation]:
     """q_first = polynomial(q_second), for all coordinates of the joints."""
     q, qd = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
     for i in range(qd[first + 1] - qd[first]):
@@ -83,12 +83,12 @@ def _coupling(model: newton.Model, first: int, second: int, polynomial: Any, ena
         if second >= 0:
             coords[1], dofs[1] = int(q[second] + i), int(qd[second] + i)
         coefficients = tuple(float(c) for c in polynomial) + (0.0,) * (5 - len(polynomial))
-        yield Row(
+        yield Equation(
             kinds.COUPLER, enabled, coords=(coords[0], coords[1]), dofs=(dofs[0], dofs[1]), polynomial=coefficients
         )
 
 
-def _mimic_rows(model: newton.Model) -> Iterator[Row]:
+def _mimic_equations(model: newton.Model) -> Iterator[Equation]:
     legacy = model.constraint_mimic_joint0.numpy() if model.constraint_mimic_count else np.zeros(0, np.int64)
     table = equality_table(model)
     replaced = table["target"][_curved(table) & (table["target_kind"] == _CONVERTED[1])] if table else ()
@@ -105,7 +105,7 @@ def _mimic_rows(model: newton.Model) -> Iterator[Row]:
             yield from _coupling(model, int(follower), int(reference[follower]), coefficients[follower], True)
 
 
-def _loop_rows(model: newton.Model) -> Iterator[Row]:
+def _loop_equations(model: newton.Model) -> Iterator[Equation]:
     loops = np.flatnonzero(~tree_joints(model))
     if not len(loops):
         return
@@ -122,33 +122,33 @@ def _loop_rows(model: newton.Model) -> Iterator[Row]:
         if types[j] == newton.JointType.BALL:
             free_axes = np.zeros((0, 3)), _BASIS
         body = {"a": int(parent[j]), "b": int(child[j]), "X_a": X_p[j], "X_b": X_c[j]}
-        yield from _frame_rows(*free_axes, enabled=bool(enabled[j]), **body)
+        yield from _frame_equations(*free_axes, enabled=bool(enabled[j]), **body)
 
 
-def _frame_rows(linear: np.ndarray, angular: np.ndarray, **common: Any) -> Iterator[Row]:
-    """Rows that leave only the given linear and angular axes of F free."""
+def _frame_equations(linear: np.ndarray, angular: np.ndarray, **common: Any) -> Iterator[Equation]:
+    """Equations that leave only the given linear and angular axes of F free."""
     for n in _complement(linear):
-        yield Row(kinds.LINEAR, n=n, **common)
+        yield Equation(kinds.LINEAR, n=n, **common)
     unit = [axis / np.linalg.norm(axis) for axis in angular]
     if len(unit) == 0:
         for n in _BASIS:
-            yield Row(kinds.ANGLE, n=n, **common)
+            yield Equation(kinds.ANGLE, n=n, **common)
     elif len(unit) == 1:
         for n in _complement(np.array(unit)):
-            yield Row(kinds.SWING, n=n, axis=unit[0], **common)
+            yield Equation(kinds.SWING, n=n, axis=unit[0], **common)
     elif len(unit) == 2:
-        yield Row(kinds.UNIVERSAL, n=unit[0], axis=unit[1], **common)
+        yield Equation(kinds.UNIVERSAL, n=unit[0], axis=unit[1], **common)
 
 
 def _complement(axes: np.ndarray) -> np.ndarray:
     """Orthonormal vectors that are orthogonal to all given ones."""
     if len(axes) == 0:
         return _BASIS
-    _, size, rows = np.linalg.svd(np.asarray(axes, float))
-    return rows[int((size > 1e-6).sum()) :]
+    _, size, vectors = np.linalg.svd(np.asarray(axes, float))
+    return vectors[int((size > 1e-6).sum()) :]
 
 
-def _equality_rows(model: newton.Model) -> Iterator[Row]:
+def _constraint_equations(model: newton.Model) -> Iterator[Equation]:
     table = equality_table(model)
     selected = native_equalities(table)
     if not len(selected):
@@ -166,7 +166,7 @@ def _equality_rows(model: newton.Model) -> Iterator[Row]:
         if table["type"][i] == kind.CONNECT:
             # the anchor belongs to body 1; body 2 keeps the point that meets it in the reference pose
             met, _ = _relative(poses[b], poses[a], anchor[:3])
-            yield from _frame_rows(
+            yield from _frame_equations(
                 np.zeros((0, 3)), _BASIS, X_a=anchor, X_b=np.concatenate([met, anchor[3:]]), **common
             )
         else:
@@ -174,7 +174,7 @@ def _equality_rows(model: newton.Model) -> Iterator[Row]:
             relative = table["relpose"][i].astype(float)
             if not relative[3:].any():  # MuJoCo's way to say "as in the reference pose"
                 relative = np.concatenate(_relative(poses[a], poses[b], anchor[:3]))
-            yield from _frame_rows(np.zeros((0, 3)), turns, X_a=relative, X_b=anchor, **common)
+            yield from _frame_equations(np.zeros((0, 3)), turns, X_a=relative, X_b=anchor, **common)
 
 
 def _reference_poses(model: newton.Model) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""Terms of the dofs: drives, motors, limits and friction."""
+"""Terms of the joints: efforts of drives, actuators and springs, limits, friction, bounds of distances."""

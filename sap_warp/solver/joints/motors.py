@@ -2,13 +2,15 @@
 
     force = gear clamp(gain ctrl + b0 + b1 length + b2 speed, force range),   length = gear (q + ref),  speed = gear v
 
-which is an implicit drive with kp = -gear^2 b1, kd = -gear^2 b2 and a feed-forward that ctrl sets. It costs what the
-drive of a joint costs. What is not of this form (activations, tendons, sites, negative gains, uneven force ranges, a
-second one on a dof) is a row of its own, see `actuation`.
+which is an implicit drive with kp = -gear^2 b1, kd = -gear^2 b2 and a feed-forward that ctrl sets, so it is a term
+like the drive of a joint (`terms/drive.py`). An actuator that is not of this form (with activation, on a tendon or a
+site, with negative gains or an uneven force range, the second one on a dof) is an equation of its own, see
+`tendons/actuation.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import newton
@@ -16,31 +18,33 @@ import numpy as np
 import warp as wp
 from newton.solvers import SolverMuJoCo
 
-from ..model.layout import SCALAR_JOINTS
+from ...model.joint_types import SCALAR_JOINTS
 from ..model.topology import tree_joints
 
-_AUTO = 2
+_AUTO = 2  # MuJoCo's flag "limited" of an actuator that has a limit if it has a range
 MOTOR_NUMBERS = ("motor_gain", "motor_u0", "motor_kp", "motor_kd", "motor_low", "motor_high", "motor_limit")
+"""What kernels read of the actuator of a dof: the feed-forward is motor_gain clamp(ctrl, motor_low, motor_high) +
+motor_u0, kp and kd are the gains, and motor_limit is the effort limit."""
 
 
 def direct_actuators(model: newton.Model) -> np.ndarray:
-    """Actuators that read ``control.mujoco.ctrl``; those that follow joint targets are drives of their joints."""
+    """Numbers of the actuators that read ``control.mujoco.ctrl``; the others, with joint targets, are joint drives."""
     if not model.custom_frequency_counts.get("mujoco:actuator", 0):
         return np.zeros(0, np.int64)
     return np.flatnonzero(model.mujoco.ctrl_source.numpy() == int(SolverMuJoCo.CtrlSource.CTRL_DIRECT))
 
 
 def actuator_dofs(model: newton.Model, chosen: np.ndarray) -> np.ndarray:
-    """Newton's dof of each actuator on a joint; -1 where the model does not say which."""
+    """Return Newton's dof of each actuator on a joint; -1 where the model does not say which."""
     return actuator_targets(model, chosen, model.joint_dof_world_start.numpy())
 
 
 def actuator_targets(model: newton.Model, chosen: np.ndarray, start: np.ndarray, column: int = 0) -> np.ndarray:
-    """What each actuator acts on, by Newton's index in an array with the world starts ``start``; -1 if nobody can tell.
+    """Return what each actuator acts on: an index into a Newton array with the world starts ``start``, -1 if unclear.
 
-    Newton copies a world into a model without shifting these indices, but builds a world in place with final ones. Of
-    an actuator in a later world they are final if they lie in that world, else relative to its first entry. In a world
-    that starts early enough for both, nobody can tell.
+    Newton copies a world into a model without shifting these indices, but builds a world in place with final ones. So
+    an index is final if it lies in the actuator's world, else relative to the first entry of that world. In a world
+    that starts so early that an index may be either, it is unclear.
     """
     index = model.mujoco.actuator_trnid.numpy()[chosen, column].astype(np.int64)
     world = model.mujoco.actuator_world.numpy()[chosen]
@@ -54,12 +58,12 @@ def actuator_targets(model: newton.Model, chosen: np.ndarray, start: np.ndarray,
 
 
 def _all_of_world(fine: np.ndarray, world: np.ndarray, count: int) -> np.ndarray:
-    """For every actuator, whether ``fine`` holds for all actuators of its world."""
+    """Return for each actuator True if ``fine`` holds for all actuators of its world."""
     return (np.bincount(world, weights=~fine, minlength=count) == 0)[world]
 
 
 def plain_actuators(model: newton.Model) -> np.ndarray:
-    """Actuators of the form above, at most one on each dof."""
+    """Numbers of the actuators of the form above, at most one on each dof."""
     chosen = direct_actuators(model)
     if not len(chosen):
         return chosen
@@ -81,10 +85,10 @@ def plain_actuators(model: newton.Model) -> np.ndarray:
 
 
 class Motors:
-    """Per-dof parameters of the actuators; None stands for a model without any."""
+    """Parameters of the actuators by Newton's dof. All arrays are None for a model without such actuators."""
 
     def __init__(self, model: newton.Model):
-        """Read the model."""
+        """Find the actuators of ``model`` and read their parameters."""
         self._model = model
         self._chosen = plain_actuators(model)
         self.count = len(self._chosen)
@@ -100,7 +104,7 @@ class Motors:
             self.refresh()
 
     def refresh(self) -> None:
-        """Read gains, gears and ranges again."""
+        """Read gains, gears and ranges of the model again."""
         if not self.count:
             return
         model, read = self._model, reader(self._model, self._chosen)
@@ -115,7 +119,7 @@ class Motors:
             "motor_kd": -bias[:, 2] * gear**2,
             "motor_low": low,
             "motor_high": high,
-            "motor_limit": np.abs(gear) * ranges(read, "force")[1],  # beside the joint's, which steps read
+            "motor_limit": np.abs(gear) * ranges(read, "force")[1],  # the joint's own limit is read in each step
         }
         at_zero = [values["motor_u0"], values["motor_kp"], values["motor_kd"], low > 0.0, high < 0.0]
         values["motor_idle"] = ~np.any(at_zero, axis=0)
@@ -126,24 +130,24 @@ class Motors:
             array.assign(full)
 
     def inputs(self, ctrl: wp.array | None) -> dict[str, wp.array | None]:
-        """Arrays for the kernels, with the control inputs ``ctrl`` or the model's own."""
+        """Return the arrays for kernels, with the control inputs ``ctrl`` or, if that is None, the model's own."""
         if not self.count:
             return {**self.arrays, "ctrl": None}
         return {**self.arrays, "ctrl": self._model.mujoco.ctrl if ctrl is None else ctrl}
 
 
-def reader(model: newton.Model, chosen: np.ndarray) -> Any:
-    """Reads MuJoCo's attributes of the ``chosen`` actuators by name."""
+def reader(model: newton.Model, chosen: np.ndarray) -> Callable[[str], np.ndarray]:
+    """Return a function that reads an attribute of the ``chosen`` actuators by MuJoCo's name."""
     return lambda name: getattr(model.mujoco, f"actuator_{name}").numpy()[chosen]
 
 
-def limited(read: Any, kind: str) -> np.ndarray:
-    """Whether ``ctrl``, ``force`` or ``act`` has a range."""
+def limited(read: Callable[[str], np.ndarray], kind: str) -> np.ndarray:
+    """Return for each actuator True if its ``kind``, "ctrl", "force" or "act", has a range."""
     flag = read(f"{kind}limited")
     return (flag == 1) | ((flag == _AUTO) & (read(f"has_{kind}range") != 0))
 
 
-def ranges(read: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of the range of ``ctrl``, ``force`` or ``act``; far away without one."""
+def ranges(read: Callable[[str], np.ndarray], kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends of the range of ``kind``, "ctrl", "force" or "act"; -1e10 and 1e10 without a range."""
     bounded, bounds = limited(read, kind), read(f"{kind}range").astype(np.float64)
     return np.where(bounded, bounds[:, 0], -1e10), np.where(bounded, bounds[:, 1], 1e10)

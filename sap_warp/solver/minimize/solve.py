@@ -1,230 +1,244 @@
 """Stage 4: the Newton solve of the convex objective, one world per block, from guess to velocity in one kernel.
 
-l(v) = 1/2 (v - v*)^T A (v - v*) + sum over contact rows l_c(vc(v)) + sum over dofs l_k(v_k)
-       + sum over bilateral rows l_b(J_b v)
+l(v) = 1/2 (v - v*)^T A (v - v*) + sum of all terms (`objective/families.py`)
 
-start      v0, and up to three whole steps in which contacts stick or slide as before        `warm_start`
-iterate    H d = -g,  v <- v + alpha d                  `objective`, `packed_rows`, `line_search`, `step`
-stop       by optimality, or by the gain of a step      `stopping`
+start      v0, and up to three whole steps in which contacts stick or slide as before      `warm_start`
+iterate    H d = -g,  v <- v + alpha d      `objective/gradient.py`, `objective/hessian.py`, `objective/line.py`
+search     alpha                                                                           `line_search`
+stop       by optimality, or by the gain of a step                                         `stopping`
 
-The size of the cost depends on v*, which is found only where that matters (`momentum_cost`).
+The size of the cost depends on v*, which is found only where that matters (`lazy_free_velocity`).
 """
 
-import functools
-from types import SimpleNamespace
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
 
 from ...core.kernels.lanes import barrier, lane, lane_count
-from ...core.kernels.launch import WorldRange, solver_kernel
-from ...core.kernels.packed_rows import make_multiply
-from ...core.kernels.scratch import Scratch, make_window, world_starts
-from ...core.kernels.structs import StructArgument, allocate_arrays, make_flat, struct_parameter
-from ...core.kernels.types import TYPES
+from ...core.kernels.launch import WorldRange, kernel
+from ...core.kernels.packed_rows import multiply
+from ...core.kernels.scratch import Scratch, window, world_starts
+from ...core.kernels.structs import StructArgument, allocate_arrays, argument, flat
+from ...core.kernels.template import Parameter, device
+from ...core.kernels.template import sizes as sizes_of_fields
 from ...core.kernels.warps import assume_fits_a_warp, in_a_warp
-from ..dynamics.free_motion import motion_types
 from ..model.layout import LayoutSizes
-from ..objective.objective import make_hessian, make_newton_direction
-from ..objective.problem import SCRATCH, NewtonOptions, Precisions, make_problem
+from ..objective.families import advance
+from ..objective.hessian import hessian, newton_direction
+from ..objective.line import prepare_line
+from ..objective.problem import ARMIJO_DECAY, EXACT_ROOT, MONOTONE_DECAY, Data, Line, NewtonOptions, Problem
 from ..objective.stiffness import SIZE as STIFFNESS_SIZE
-from ..settings.options import LINE_SEARCHES
-from ..settings.status import DIVERGED, FACTORIZATION_FAILED, FREE_MOTION_FAILED, ITERATION_LIMIT, LINE_SEARCH_FAILED
+from ..settings.options import LINE_SEARCHES, SapOptions
+from ..settings.precisions import cost, dynamics, solve, solver_variant
+from ..settings.status import (
+    DIVERGED,
+    FACTORIZATION_FAILED,
+    FREE_MOTION_FAILED,
+    ITERATION_LIMIT,
+    LINE_SEARCH_FAILED,
+)
 from ..state.integrate import integration_mode
-from .active_terms import make_admit_limits, make_choose_terms
-from .line_search import ARMIJO_DECAY, EXACT_MAX_STEP, EXACT_ROOT, MONOTONE_DECAY, make_line, make_line_search
-from .momentum_cost import make_cost_at_start, make_find_v_star, make_momentum_cost
-from .outcome import make_outcome
-from .step import make_free_step, make_start_at_v0, make_step
-from .stopping import make_is_optimal, make_is_settled
+from .active_terms import choose_terms, has_no_terms
+from .lazy_free_velocity import CostBound, activate_violated_limits, find_v_star, lower_bound, resolve
+from .line_search import EXACT_MAX_STEP, search
+from .outcome import Outcome, store_outcome
+from .stopping import is_optimal, is_settled
+from .warm_start import WARM_START_STEPS, overshoots, start_at_v0, warm_start_step
+
+if TYPE_CHECKING:
+    from ...model.model import SapModel
+
+scalar, energy = solve.scalar, cost.scalar
+multiply_A = multiply.on(matrix=dynamics, vector=solve)
+problem_argument, read_problem = argument(Problem)
+data_argument, read_data = argument(Data)
+flat_problem, flat_data, window_data = flat(Problem), flat(Data), window(Data)
+
+all_fit = Parameter("all_fit")
+"""Whether the kernel is for small worlds only, as `warps.fits_a_warp` means it."""
+line_search = Parameter("line_search")
+"""The only line search of the kernel, by its number in `LINE_SEARCHES`; None is all of them."""
 
 MAX_REGISTERS = 128
 """Of a lane on CUDA: twice as many worlds run at a time as with all that ptxas likes to take, see docs/cuda.md."""
-FREE_STEPS = 3
-"""Iterations of a solve that may be free, see `warm_start`."""
 
 
-@functools.cache
-def make_choose_world(precisions: Precisions):
-    """``choose_world(p, s, world, dt)``."""
-    Problem, Data = make_problem(precisions)
-    scalar, window = precisions.types.scalar, make_window(Data, SCRATCH)
-
-    @wp.func
-    def choose_world(problem: wp.ref[Problem], data: wp.ref[Data], world: int, dt: wp.float64):
-        """Point everything to one world."""
-        problem.world = world
-        problem.first = problem.layout.world_dof[world]
-        problem.last = problem.layout.world_dof[world + 1]
-        problem.row = world * problem.contacts.capacity
-        problem.row_end = problem.row + problem.contacts.count[world]
-        problem.h = scalar(dt)
-        starts = world_starts(
-            data.slot, problem.layout.world_body[world], problem.first, problem.row, problem.layout.world_hessian[world]
-        )
-        window(data, starts)
-
-    return choose_world
+@device
+def choose_world(problem: wp.ref[Problem], data: wp.ref[Data], world: int, dt: wp.float64):
+    """Point everything to one world."""
+    problem.world = world
+    problem.first = problem.layout.world_dof[world]
+    problem.last = problem.layout.world_dof[world + 1]
+    problem.row = world * problem.contacts.capacity
+    problem.row_end = problem.row + problem.contacts.count[world]
+    problem.h = scalar(dt)
+    starts = world_starts(
+        data.slot,
+        problem.layout.world_body[world],
+        problem.first,
+        problem.row,
+        problem.layout.world_hessian[world],
+    )
+    window_data(data, starts)
 
 
-@functools.cache
-def make_free_world(precisions: Precisions) -> SimpleNamespace:
-    """Worlds that need no iteration."""
-    dynamics, types, cost = precisions.dynamics, precisions.types, precisions.cost
-    Problem, Data = make_problem(precisions)
-    scalar, energy = types.scalar, cost.scalar
-    multiply, find_v_star = make_multiply(dynamics, types), make_find_v_star(precisions)
+@device
+def keep_velocity(problem: wp.ref[Problem], data: wp.ref[Data]):
+    """Keep the velocity of a world that free motion cannot make sense of."""
+    e = int(problem.first + lane())
+    while e < problem.last:
+        data.v[e] = scalar(problem.motion.v0[e])
+        e += lane_count()
+    barrier()
 
-    @wp.func
-    def keep_velocity(problem: wp.ref[Problem], data: wp.ref[Data]):
-        """What free motion cannot make sense of keeps its state."""
-        e = int(problem.first + lane())
-        while e < problem.last:
-            data.v[e] = scalar(problem.motion.v0[e])
-            e += lane_count()
-        barrier()
 
-    @wp.func
-    def move_freely(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
-        """v* is the answer of a world without any term; returns its status."""
-        status = int(0)
+@device
+def move_freely(problem: wp.ref[Problem], data: wp.ref[Data]) -> int:
+    """Let v* be the answer of a world without any term; returns its status."""
+    status = int(0)
+    keep_velocity(problem, data)
+    multiply_A(
+        problem.motion.A, problem.layout.rows, problem.first, problem.last - problem.first, data.v, data.A_v_star
+    )
+    if problem.motion.solved == 0:
+        if find_v_star(problem, data) < energy(0.0):
+            status = FREE_MOTION_FAILED
+    e = int(problem.first + lane())
+    while e < problem.last:
+        data.A_v_star[e] = data.A_v_star[e] + scalar(problem.motion.impulse[e])
+        data.momentum[e] = scalar(0.0)
+        v = scalar(problem.motion.v0[e])
+        if problem.motion.solved != 0:
+            v = scalar(problem.motion.v_star[e])
+        elif status == 0:
+            v = scalar(problem.motion.v0[e] + wp.float64(data.direction[e]))
+        data.v[e] = v
+        e += lane_count()
+    barrier()
+    return status
+
+
+@device
+def must_end(problem: wp.ref[Problem], result: wp.ref[Outcome]) -> bool:
+    """Return True if the iteration cannot go on, although it has not converged."""
+    if result.status == DIVERGED:
+        return True
+    if result.iterations >= problem.options.max_iterations:
+        result.status = ITERATION_LIMIT
+        return True
+    return False
+
+
+@device(inline=True)  # a call would need the structs in memory
+def take_step(
+    problem: wp.ref[Problem],
+    data: wp.ref[Data],
+    line: wp.ref[Line],
+    bound: wp.ref[CostBound],
+    result: wp.ref[Outcome],
+) -> bool:
+    """Search along data.dv and go there; returns True if that was the last step."""
+    if problem.options.line_search != MONOTONE_DECAY and problem.options.cost_rel_tol > wp.float64(0.0):
+        resolve(problem, data, line, bound)  # these compare with the size of the cost
+    step = search(problem, data, line)
+    result.trials += step.iterations
+    if not (step.alpha > energy(0.0)) or not wp.isfinite(step.cost):
+        result.status = LINE_SEARCH_FAILED
+        return True
+    gain = line.cost - step.cost
+    line.cost = step.cost
+    settled = is_settled(problem, data, line, bound, step.alpha, gain)
+    barrier()  # trial steps read v of others
+    advance(problem, data, scalar(step.alpha), not settled)
+    barrier()
+    line.m0 = line.m0 + step.alpha * (line.m1 + energy(0.5) * step.alpha * line.m2)
+    result.iterations += 1
+    return settled
+
+
+@device(inline=True)  # a call would need the structs in memory
+def minimize(problem: wp.ref[Problem], data: wp.ref[Data], result: wp.ref[Outcome]):
+    """Newton's method from v0 on."""
+    line = Line()
+    bound = CostBound()
+    bound.is_exact = problem.motion.solved
+    warm_steps = wp.min(wp.static(WARM_START_STEPS), problem.options.max_iterations - 1)
+    # while contacts are warm, gradient and Hessian are not those of the cost
+    is_warm = start_at_v0(problem, data, result.iterations < warm_steps)
+    while not is_optimal(problem, data, result) or is_warm:
+        if must_end(problem, result):
+            break
+        hessian(problem, data)
+        if newton_direction(problem, data) == 0:
+            if is_warm:  # see whether it is for that
+                is_warm = start_at_v0(problem, data, False)
+                bound.moved = energy(0.0)
+                continue
+            result.status = FACTORIZATION_FAILED
+            break
+        prepare_line(problem, data, line)
+        if bound.is_counted == 0:
+            if is_warm or (result.iterations < warm_steps and overshoots(problem, data, line)):
+                result.iterations += 1
+                is_warm = warm_start_step(problem, data, bound, result.iterations < warm_steps)
+                continue
+            lower_bound(problem, data, line, bound)
+        if take_step(problem, data, line, bound, result):
+            break
+    if result.status == FACTORIZATION_FAILED and bound.is_exact == 0:  # it may be A's fault
+        if find_v_star(problem, data) < energy(0.0):
+            result.status = FREE_MOTION_FAILED
+
+
+@device
+def solve_world(world: int, problem_in: problem_argument, data_in: data_argument, dt: wp.float64):
+    """Solve one world. Problem and data are local: functions that are inlined find them in registers."""
+    problem = read_problem(problem_in)
+    data = read_data(data_in)
+    choose_world(problem, data, world, dt)
+    if wp.static(all_fit):
+        assume_fits_a_warp(problem.last - problem.first)
+    if wp.static(line_search is not None):
+        problem.options.line_search = wp.static(line_search)
+    flat_problem(problem)
+    flat_data(data)
+    result = Outcome()
+    result.status = problem.motion.status[world]
+    must_solve = result.status == 0
+    if must_solve:
+        choose_terms(problem, data)
+    else:
         keep_velocity(problem, data)
-        multiply(
-            problem.motion.A, problem.layout.rows, problem.first, problem.last - problem.first, data.v, data.A_v_star
-        )
-        if problem.motion.solved == 0:
-            if find_v_star(problem, data) < energy(0.0):
-                status = FREE_MOTION_FAILED
-        e = int(problem.first + lane())
-        while e < problem.last:
-            data.A_v_star[e] = data.A_v_star[e] + scalar(problem.motion.impulse[e])
-            data.momentum[e] = scalar(0.0)
-            v = scalar(problem.motion.v0[e])
-            if problem.motion.solved != 0:
-                v = scalar(problem.motion.v_star[e])
-            elif status == 0:
-                v = scalar(problem.motion.v0[e] + wp.float64(data.direction[e]))
-            data.v[e] = v
-            e += lane_count()
-        barrier()
-        return status
-
-    return SimpleNamespace(keep_velocity=keep_velocity, move_freely=move_freely)
-
-
-@functools.cache
-def make_solve_kernel(precisions: Precisions, by_value: bool, all_fit: bool = False, line_search: int | None = None):
-    """The kernel of the stage; functions are called by all lanes of a block.
-
-    ``by_value`` is that of `struct_parameter`. With ``all_fit`` the kernel is for small worlds only, as
-    `warps.fits_a_warp` means it, with ``line_search`` for one of `LINE_SEARCHES`, by its number: on CUDA each leaves a
-    third of the code and of the spilled registers out.
-    """
-    (Problem, Data), energy = make_problem(precisions), precisions.cost.scalar
-    choose_world, admit_limits = make_choose_world(precisions), make_admit_limits(precisions)
-    free_world, chosen = make_free_world(precisions), make_choose_terms(precisions)
-    keep_velocity, move_freely = free_world.keep_velocity, free_world.move_freely
-    choose_terms, is_free = chosen.choose_terms, chosen.is_free
-    start_at_v0, is_optimal = make_start_at_v0(precisions, by_value), make_is_optimal(precisions)
-    hessian, newton_direction = make_hessian(precisions, by_value), make_newton_direction(precisions, by_value)
-    Line, search, steps = make_line(precisions).Line, make_line_search(precisions), make_step(precisions)
-    aim, advance, is_settled = steps.aim, steps.advance, make_is_settled(precisions)
-    free_step, momentum = make_free_step(precisions), make_momentum_cost(precisions)
-    overshoots, advance_freely = free_step.overshoots, free_step.advance_freely
-    Cost, know_cost, momentum_gain = momentum.Cost, momentum.know_cost, momentum.momentum_gain
-    cost_at_start, find_v_star = make_cost_at_start(precisions), make_find_v_star(precisions)
-    outcome = make_outcome(precisions)
-    Outcome, store_outcome = outcome.Outcome, outcome.store_outcome
-    flat_problem, flat_data = make_flat(Problem), make_flat(Data)
-    problem_type, read_problem = struct_parameter(Problem, by_value)
-    data_type, read_data = struct_parameter(Data, by_value)
-
-    @wp.func
-    def solve_world(world: int, problem: problem_type, data: data_type, dt: wp.float64):
-        """Newton's method. Problem and data are local: functions that are inlined find them in registers."""
-        p = read_problem(problem)
-        s = read_data(data)
-        choose_world(p, s, world, dt)
-        if wp.static(all_fit):
-            assume_fits_a_warp(p.last - p.first)
-        if wp.static(line_search is not None):
-            p.options.line_search = wp.static(line_search)
-        flat_problem(p)
-        flat_data(s)
-        r = Outcome()
-        r.status = p.motion.status[world]
-        going = r.status == 0
-        if going:
-            choose_terms(p, s)
+    while must_solve:
+        if has_no_terms(problem, data):
+            result.status = move_freely(problem, data)
         else:
-            keep_velocity(p, s)
-        while going:
-            if is_free(p, s):
-                r.status = move_freely(p, s)
-            else:
-                line = Line()
-                known = Cost()
-                known.is_known = p.motion.solved
-                free_steps = wp.min(wp.static(FREE_STEPS), p.options.max_iterations - 1)
-                # while contacts are held, gradient and Hessian are not those of the cost
-                holds = start_at_v0(p, s, r.iterations < free_steps)
-                while not is_optimal(p, s, r) or holds:
-                    if r.status == DIVERGED:
-                        break
-                    if r.iterations >= p.options.max_iterations:
-                        r.status = ITERATION_LIMIT
-                        break
-                    hessian(p, s)
-                    if newton_direction(p, s) == 0:
-                        if holds:  # see whether it is for that
-                            holds = start_at_v0(p, s, False)
-                            known.moved = energy(0.0)
-                            continue
-                        r.status = FACTORIZATION_FAILED
-                        break
-                    aim(p, s, line)
-                    if known.is_counted == 0:
-                        if holds or (r.iterations < free_steps and overshoots(p, s, line)):
-                            known.moved += momentum_gain(p, s)
-                            r.iterations += 1
-                            holds = advance_freely(p, s, r.iterations < free_steps)
-                            continue
-                        cost_at_start(p, s, line, known)
-                    if p.options.line_search != MONOTONE_DECAY and p.options.cost_rel_tol > wp.float64(0.0):
-                        know_cost(p, s, line, known)  # these compare with the size of the cost
-                    step = search(p, s, line)
-                    r.trials += step.iterations
-                    if not (step.alpha > energy(0.0)) or not wp.isfinite(step.cost):
-                        r.status = LINE_SEARCH_FAILED
-                        break
-                    gain = line.cost - step.cost
-                    line.cost = step.cost
-                    settled = is_settled(p, s, line, known, step.alpha, gain)
-                    advance(p, s, line, step.alpha, not settled)
-                    r.iterations += 1
-                    if settled:
-                        break
-                if r.status == FACTORIZATION_FAILED and known.is_known == 0:  # it may be A's fault
-                    if find_v_star(p, s) < energy(0.0):
-                        r.status = FREE_MOTION_FAILED
-            going = r.status == 0 and p.motion.solved == 0
-            if going:
-                going = admit_limits(p, s)
-        store_outcome(p, s, r)
-
-    def newton_solve(first_world: int, problem: problem_type, data: data_type, dt: wp.float64):
-        solve_world(first_world + wp.tid() // lane_count(), problem, data, dt)
-
-    return solver_kernel(newton_solve, MAX_REGISTERS if by_value else None)
+            minimize(problem, data, result)
+        must_solve = result.status == 0
+        if must_solve:
+            must_solve = activate_violated_limits(problem, data)
+    store_outcome(problem, data, result)
 
 
-def solve_precisions(options: Any) -> Precisions:
-    """The precisions of a solve with these options."""
-    motion, pose = motion_types(options)
-    names = (options.contact_solve_precision, options.contact_linear_solve_precision, options.cost_precision)
-    types, linear, cost = (TYPES[name] for name in names)
-    return Precisions(motion, types, linear, pose, cost)
+@kernel(max_registers=MAX_REGISTERS)
+def newton_solve(first_world: int, problem: problem_argument, data: data_argument, dt: wp.float64):
+    """Solve a range of worlds; functions are called by all lanes of a block."""
+    solve_world(first_world + wp.tid() // lane_count(), problem, data, dt)
+
+
+def solve_kernel(options: SapOptions, device: Any, has_chains: bool = True) -> Any:
+    """The kernel of the stage for these options.
+
+    On CUDA it has one line search, and with ``has_chains`` False it is for small worlds only: each leaves a third of
+    the code and of the spilled registers out.
+    """
+    on_cuda = not device.is_cpu
+    search = LINE_SEARCHES.index(options.line_search_variant) if on_cuda else None
+    chosen = {"all_fit": on_cuda and not has_chains, "line_search": search}
+    return newton_solve.of(solver_variant(options, device) | chosen)
 
 
 class SapContactSolve:
@@ -232,27 +246,26 @@ class SapContactSolve:
 
     def __init__(
         self,
-        model: Any,
+        model: SapModel,
         layout: Any,
         sizes: LayoutSizes,
-        options: Any,
-        contact_jacobian: Any,
-        constraints: Any,
+        options: SapOptions,
+        contacts: Any,
+        equations: Any,
     ):
         """Allocate everything once."""
         self.model = model
-        self.precisions = solve_precisions(options)
-        self.types = self.precisions.types
+        self.variant = solver_variant(options, model.device)
+        self.types = self.variant["solve"]
         self.integration = integration_mode(options)
-        motion = contact_jacobian.free_motion
-        Problem, Data = make_problem(self.precisions)
-        self.problem: Any = Problem()
+        motion = contacts.free_motion
+        self.problem: Any = Problem.of(self.variant)()
         self.problem.layout, self.problem.motion, self.problem.options = layout, motion.data, _options(options, layout)
-        self.problem.contacts, self.problem.terms = contact_jacobian.data, contact_jacobian.terms
-        self.problem.bilateral = constraints.data
-        self.data: Any = Data()
-        scratch = Scratch(layout, sizes, model.device, contact_jacobian.capacity)
-        allocate_arrays(self.data, self._counts(scratch, sizes, constraints), 0, model.device)
+        self.problem.contacts, self.problem.terms = contacts.data, contacts.terms
+        self.problem.bilateral = equations.data
+        self.data: Any = Data.of(self.variant)()
+        scratch = Scratch(layout, sizes, model.device, contacts.capacity)
+        allocate_arrays(self.data, self._counts(scratch, sizes, equations.count), 0, model.device)
         self.data.slot, self._max_blocks = scratch.slot, scratch.max_blocks
         self.status, self.residual = self.data.status, self.data.residual
         self.iterations, self.line_search_iterations = self.data.iterations, self.data.line_iterations
@@ -261,14 +274,11 @@ class SapContactSolve:
         self._kept = [StructArgument(struct, model.device) for struct in (self.problem, self.data)]
         self.arguments = [argument.array for argument in self._kept]
         """Problem and data, for kernels."""
-        on_cuda = not model.device.is_cpu
-        all_fit = on_cuda and layout.has_chains == 0
-        search = self.problem.options.line_search if on_cuda else None
-        self.kernel = make_solve_kernel(self.precisions, on_cuda, all_fit, search)
+        self.kernel = solve_kernel(options, model.device, layout.has_chains != 0)
 
-    def _counts(self, scratch: Scratch, sizes: LayoutSizes, constraints: Any) -> Any:
+    def _counts(self, scratch: Scratch, sizes: LayoutSizes, equation_count: int) -> dict[str, int]:
         """Entries of all arrays of `data`."""
-        entries = {
+        shared = {
             "body": scratch.body_count,
             "48 * body": STIFFNESS_SIZE * scratch.body_count,
             "dof": scratch.dof_count,
@@ -276,16 +286,18 @@ class SapContactSolve:
             "row": scratch.row_count,
             "hessian": scratch.hessian_count,
         }
-        counts = {name: entries[first] for name, first in SCRATCH}
-        counts |= dict.fromkeys(("v", "gradient", "dv"), sizes.dof_count)
-        counts |= {"vc": scratch.slot.row * sizes.world_count, "slack": constraints.count, "dslack": constraints.count}
-        counts |= dict.fromkeys(
-            ("status", "iterations", "line_iterations", "residual", "energy", "widened"), sizes.world_count
-        )
         # lanes of one warp add by shuffles, and one lane has nothing to add
-        lanes = sizes.lanes
-        sums = 0 if lanes == 1 or in_a_warp(lanes, self.model.device) else sizes.world_count * lanes
-        return counts | {"scratch": sums, "cost_scratch": sums, "velocity": self.model.joint_dof_count}
+        adds_in_registers = sizes.lanes == 1 or in_a_warp(sizes.lanes, self.model.device)
+        own = {
+            "dof": sizes.dof_count,
+            "contact": scratch.slot.row * sizes.world_count,
+            "equation": equation_count,
+            "world": sizes.world_count,
+            "lane": 0 if adds_in_registers else sizes.world_count * sizes.lanes,
+            "newton_dof": self.model.joint_dof_count,
+        }
+        fields = sizes_of_fields(Data, self.variant)
+        return {name: (shared if field.is_scratch else own)[field.count] for name, field in fields.items()}
 
     def solve(self, dt: float, worlds: WorldRange) -> None:
         """Minimize the objective of ``worlds``. What was prepared does not change: a second time gives the same."""

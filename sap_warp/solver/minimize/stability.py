@@ -13,15 +13,19 @@ Not judged: the first two steps of a state that was set, steps under external wr
 bodies or gravity compensation.
 """
 
-import functools
-from typing import Any
+from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.lanes import barrier, lane, lane_count, make_block_sum
+from ...core.kernels.lanes import barrier, block_sum, lane, lane_count
+from ...core.kernels.template import device
 from ...core.kernels.types import Bools, Ints
 from ..model.motion_data import FORCED
-from ..objective.problem import Precisions, make_problem
+from ..objective.problem import Data, Problem
+from ..settings.precisions import solve
+
+scalar, vec3 = solve.scalar, solve.vec3
+sum_vectors = block_sum.on(dtype=vec3)
 
 MOST = 0.5
 """Share of the kinetic energy."""
@@ -38,41 +42,34 @@ def forget_energy(mask: Bools, watched_out: Ints) -> None:
         watched_out[wp.tid()] = 0
 
 
-@functools.cache
-def make_stability(precisions: Precisions) -> Any:
-    """``has_excess_energy(p, s)``, by all lanes of a block, once in each step of a world that moves and was solved."""
-    Problem, Data = make_problem(precisions)
-    scalar, vec3 = precisions.types.scalar, precisions.types.vec3
-    block_sum = make_block_sum(vec3)
-    F = wp.float64
-
-    @wp.func
-    def has_excess_energy(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
-        energy = scalar(0.0)
-        work = scalar(0.0)
-        e = int(problem.first + lane())
-        while e < problem.last:
-            v0 = scalar(problem.motion.v0[e])
-            energy += v0 * (data.A_v_star[e] - scalar(problem.motion.impulse[e]))
-            work += (v0 + data.v[e]) * (
-                data.momentum[e] + problem.h * scalar(problem.motion.applied[problem.layout.dof_newton[e]])
-            )
-            e += lane_count()
-        sums = block_sum(vec3(energy, work, scalar(0.0)), data.scratch, problem.world)
-        kinetic = F(0.5) * F(sums[0])
-        last = data.energy[problem.world]
-        seen = problem.motion.energy_watch[problem.world]
-        excess = F(0.0)
-        if seen == 2 and last[0] > F(0.0):
-            gain = kinetic - last[0] - last[1] - problem.motion.energy_fall[problem.world]
-            excess = wp.clamp(last[2] * wp.min(F(1.0), kinetic / last[0]) + gain, -kinetic, kinetic)
-        barrier()
-        if lane() == 0:
-            data.energy[problem.world] = wp.vec3d(kinetic, F(0.5) * F(sums[1]), excess)
-            is_pushed = (problem.motion.mark[problem.world] & FORCED) != 0
-            is_led = problem.layout.world_prescribed[problem.world] < problem.layout.world_prescribed[problem.world + 1]
-            problem.motion.energy_watch[problem.world] = wp.where(is_pushed or is_led, 0, wp.min(seen + 1, 2))
-        slow = F(wp.static(0.5 * SLOW * SLOW)) * problem.motion.energy_moment[problem.world][3]
-        return excess > F(wp.static(MOST)) * kinetic and kinetic > slow
-
-    return has_excess_energy
+@device
+def has_excess_energy(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
+    """Return True if most of the kinetic energy came from nowhere; once in each step of a world that was solved."""
+    energy = scalar(0.0)
+    work = scalar(0.0)
+    e = int(problem.first + lane())
+    while e < problem.last:
+        v0 = scalar(problem.motion.v0[e])
+        energy += v0 * (data.A_v_star[e] - scalar(problem.motion.impulse[e]))
+        work += (v0 + data.v[e]) * (
+            data.momentum[e] + problem.h * scalar(problem.motion.applied[problem.layout.dof_newton[e]])
+        )
+        e += lane_count()
+    sums = sum_vectors(vec3(energy, work, scalar(0.0)), data.scratch, problem.world)
+    kinetic = wp.float64(0.5) * wp.float64(sums[0])
+    last = data.energy[problem.world]
+    seen = problem.motion.energy_watch[problem.world]
+    excess = wp.float64(0.0)
+    if seen == 2 and last[0] > wp.float64(0.0):
+        gain = kinetic - last[0] - last[1] - problem.motion.energy_fall[problem.world]
+        excess = wp.clamp(last[2] * wp.min(wp.float64(1.0), kinetic / last[0]) + gain, -kinetic, kinetic)
+    barrier()
+    if lane() == 0:
+        data.energy[problem.world] = wp.vec3d(kinetic, wp.float64(0.5) * wp.float64(sums[1]), excess)
+        is_pushed = (problem.motion.mark[problem.world] & FORCED) != 0
+        is_kinematic = (
+            problem.layout.world_kinematic[problem.world] < problem.layout.world_kinematic[problem.world + 1]
+        )
+        problem.motion.energy_watch[problem.world] = wp.where(is_pushed or is_kinematic, 0, wp.min(seen + 1, 2))
+    slow = wp.float64(wp.static(0.5 * SLOW * SLOW)) * problem.motion.energy_moment[problem.world][3]
+    return excess > wp.float64(wp.static(MOST)) * kinetic and kinetic > slow

@@ -6,68 +6,55 @@
 Called by all lanes of a block.
 """
 
-import functools
+from __future__ import annotations
 
 import warp as wp
 
-from ..objective.objective import make_gradient
-from ..objective.problem import Precisions, make_problem
+from ...core.kernels.template import device
+from ..objective.gradient import gradient
+from ..objective.problem import Data, Line, Problem
+from ..settings.precisions import cost, solve
 from ..settings.status import DIVERGED
-from .line_search import make_line
-from .momentum_cost import make_momentum_cost
-from .outcome import make_outcome
+from .lazy_free_velocity import CostBound, resolve
+from .outcome import Outcome
+
+scalar, energy = solve.scalar, cost.scalar
 
 LONG_STEP = 0.5
 """Only a longer step may end the iteration by its gain: a short one changes the cost little however far the minimum."""
 
 
-@functools.cache
-def make_is_optimal(precisions: Precisions):
-    """``is_optimal(p, s, r)``."""
-    Problem, Data = make_problem(precisions)
-    scalar, gradient, Outcome = precisions.types.scalar, make_gradient(precisions), make_outcome(precisions).Outcome
-
-    @wp.func
-    def is_optimal(problem: wp.ref[Problem], data: wp.ref[Data], r: wp.ref[Outcome]) -> bool:
-        """The optimality criterion at s.v; DIVERGED if the gradient is not finite."""
-        norms = gradient(problem, data)
-        size = wp.sqrt(norms[0])
-        scale = wp.sqrt(wp.max(norms[1], norms[2]))
-        r.residual = size / wp.max(scale, scalar(1e-30))
-        if not wp.isfinite(size):  # whatever is not finite of the state or of a force gets here by the impulse
-            r.status = DIVERGED
-        return size <= scalar(problem.options.abs_tol) + scalar(problem.options.rel_tol) * scale
-
-    return is_optimal
+@device
+def is_optimal(problem: wp.ref[Problem], data: wp.ref[Data], result: wp.ref[Outcome]) -> bool:
+    """Return True if data.v meets the optimality criterion; the status is DIVERGED if the gradient is not finite."""
+    norms = gradient(problem, data)
+    size = wp.sqrt(norms[0])
+    scale = wp.sqrt(wp.max(norms[1], norms[2]))
+    result.residual = size / wp.max(scale, scalar(1e-30))
+    if not wp.isfinite(size):  # whatever is not finite of the state or of a force gets here by the impulse
+        result.status = DIVERGED
+    return size <= scalar(problem.options.abs_tol) + scalar(problem.options.rel_tol) * scale
 
 
-@functools.cache
-def make_is_settled(precisions: Precisions):
-    """``is_settled(p, s, line, known, alpha, gain)``."""
-    Problem, Data = make_problem(precisions)
-    energy, Line, momentum = precisions.cost.scalar, make_line(precisions).Line, make_momentum_cost(precisions)
-    Cost, know_cost = momentum.Cost, momentum.know_cost
+@device
+def meets_cost_tolerance(problem: wp.ref[Problem], gain: energy, cost: energy) -> bool:
+    """Return True if a step that lowered the cost by ``gain`` to ``cost`` gained too little to go on."""
+    mean = energy(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
+    return wp.abs(gain) < energy(problem.options.cost_abs_tol) + energy(problem.options.cost_rel_tol) * mean
 
-    @wp.func
-    def is_enough(problem: wp.ref[Problem], gain: energy, cost: energy) -> bool:
-        """The cost criterion, after a step that lowered the cost by ``gain`` to ``cost``."""
-        mean = energy(0.5) * (wp.abs(cost) + wp.abs(cost + gain))
-        return wp.abs(gain) < energy(problem.options.cost_abs_tol) + energy(problem.options.cost_rel_tol) * mean
 
-    @wp.func
-    def is_settled(
-        problem: wp.ref[Problem],
-        data: wp.ref[Data],
-        line: wp.ref[Line],
-        known: wp.ref[Cost],
-        alpha: energy,
-        gain: energy,
-    ) -> bool:
-        """Whether a step that lowered the cost by ``gain`` to line.cost is the last one."""
-        if alpha <= energy(wp.static(LONG_STEP)):
-            return False
-        if not is_enough(problem, gain, line.cost) and problem.options.cost_rel_tol > wp.float64(0.0):
-            know_cost(problem, data, line, known)
-        return is_enough(problem, gain, line.cost)
-
-    return is_settled
+@device
+def is_settled(
+    problem: wp.ref[Problem],
+    data: wp.ref[Data],
+    line: wp.ref[Line],
+    bound: wp.ref[CostBound],
+    alpha: energy,
+    gain: energy,
+) -> bool:
+    """Return True if a step that lowered the cost by ``gain`` to line.cost is the last one."""
+    if alpha <= energy(wp.static(LONG_STEP)):
+        return False
+    if not meets_cost_tolerance(problem, gain, line.cost) and problem.options.cost_rel_tol > wp.float64(0.0):
+        resolve(problem, data, line, bound)
+    return meets_cost_tolerance(problem, gain, line.cost)

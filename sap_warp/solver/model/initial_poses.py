@@ -1,6 +1,6 @@
 """Body poses of a whole model by NumPy: what is needed once does not wait for a kernel to be compiled.
 
-The meaning of joint_q is Newton's, see `links` for the frames; `kinematics` has the same on the device.
+The meaning of joint_q is Newton's, see `links` for the frames; `state/kinematics.py` places the bodies on the device.
 """
 
 from __future__ import annotations
@@ -10,25 +10,20 @@ from typing import Any
 import newton
 import numpy as np
 
+from ...model.joint_types import FLOATING_JOINTS, JOINT_TYPES, QUATERNION_JOINTS
 from .topology import tree_joints
-
-_T = newton.JointType
-_FLOATING = (int(_T.FREE), int(_T.DISTANCE))
-
 
 ROUNDING = 1e-4
 """By how much poses of the same coordinates may differ, relative to a metre or to their size."""
 
 
 def reference_coordinates(model: newton.Model) -> np.ndarray:
-    """joint_q where scalar joints are at zero, balls at rest, and floating joints where the model has them."""
+    """Return joint_q with scalar joints at zero, balls at rest, and floating joints where the model has them."""
     q, start = model.joint_q.numpy().copy(), model.joint_q_start.numpy()
     for joint, kind in enumerate(model.joint_type.numpy()):
-        span = slice(start[joint], start[joint + 1])
-        if kind == _T.BALL:
-            q[span] = (0.0, 0.0, 0.0, 1.0)
-        elif kind not in _FLOATING:
-            q[span] = 0.0
+        if kind not in FLOATING_JOINTS:
+            at_rest = JOINT_TYPES[kind].at_rest if kind in QUATERNION_JOINTS else 0.0
+            q[start[joint] : start[joint + 1]] = at_rest
     return q
 
 
@@ -66,7 +61,7 @@ def _is_alike(wanted: np.ndarray, given: np.ndarray) -> bool:
 
 
 def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
-    """Poses [m, quaternion xyzw] of all bodies in world frame at ``joint_q``, shape (bodies, 7), fp64."""
+    """Return the poses [m, quaternion xyzw] of all bodies in world frame at ``joint_q``, shape (bodies, 7), fp64."""
     joints = np.flatnonzero(tree_joints(model))
     parent, child = model.joint_parent.numpy()[joints], model.joint_child.numpy()[joints]
     p, r = _joint_transforms(model, joints, joint_q.astype(np.float64))
@@ -95,19 +90,22 @@ def body_poses(model: newton.Model, joint_q: np.ndarray) -> np.ndarray:
 
 
 def _joint_transforms(model: newton.Model, joints: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """p_FM and r_FM of the chosen joints."""
+    """Return p_FM and r_FM of the chosen joints."""
     kind = model.joint_type.numpy()[joints]
     start, dof = model.joint_q_start.numpy()[joints], model.joint_qd_start.numpy()[joints]
     linear, angular = model.joint_dof_dim.numpy()[joints].T
     p = np.zeros((len(joints), 3))
     r = np.tile([0.0, 0.0, 0.0, 1.0], (len(joints), 1))
-    floating, ball = np.isin(kind, _FLOATING), kind == int(_T.BALL)
-    p[floating] = q[start[floating, None] + np.arange(3)]
-    r[floating] = _unit(q[start[floating, None] + np.arange(3, 7)])
-    r[ball] = _unit(q[start[ball, None] + np.arange(4)])
+    for number, joint_type in JOINT_TYPES.items():
+        of_type = kind == number
+        if joint_type.position is not None:
+            p[of_type] = q[start[of_type, None] + joint_type.position + np.arange(3)]
+        if joint_type.quaternion is not None:
+            r[of_type] = _unit(q[start[of_type, None] + joint_type.quaternion + np.arange(4)])
+    has_axes = ~np.isin(kind, QUATERNION_JOINTS)
     axis = model.joint_axis.numpy().astype(np.float64)
-    for k in range(6):  # linear axes first, then angular ones, each carried by the rotations before it
-        scalar = ~floating & ~ball & (k < linear + angular)
+    for k in range(6):  # linear axes first, then angular ones, each turned by those before it
+        scalar = has_axes & (k < linear + angular)
         if not scalar.any():
             break
         unit = axis[dof[scalar] + k]
@@ -121,25 +119,25 @@ def _joint_transforms(model: newton.Model, joints: np.ndarray, q: np.ndarray) ->
 
 
 def compose(p1: np.ndarray, r1: np.ndarray, p2: np.ndarray, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Position and rotation of one frame after another."""
+    """Return position and rotation of frame 2 in the base of frame 1: X_1 X_2."""
     return p1 + rotate(r1, p2), multiply(r1, r2)
 
 
 def rotate(r: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors turned by quaternions xyzw."""
+    """Return vectors rotated by quaternions xyzw."""
     t = 2.0 * np.cross(r[..., :3], v)
     return v + r[..., 3:] * t + np.cross(r[..., :3], t)
 
 
 def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Products of quaternions."""
+    """Return products of quaternions xyzw."""
     u, v, w = a[..., :3], b[..., :3], a[..., 3:] * b[..., 3:]
     vector = a[..., 3:] * v + b[..., 3:] * u + np.cross(u, v)
     return np.concatenate([vector, w - np.sum(u * v, axis=-1, keepdims=True)], axis=-1)
 
 
 def inverse(r: np.ndarray) -> np.ndarray:
-    """Quaternions of the opposite rotations."""
+    """Return the quaternions of the opposite rotations."""
     return r * [-1.0, -1.0, -1.0, 1.0]
 
 

@@ -9,9 +9,9 @@ root: children before parents, the world's trees one after another. Three things
 * a contact between two moving bodies only widens rows to the left (`contact.lists`), so the same row storage
   and the same factorization serve trees, coupled trees and the dense case.
 
-Kinematic bodies follow a prescribed motion: the dofs of their joints are no unknowns. These *prescribed* dofs are
+Kinematic bodies follow a given motion: the dofs of their joints are no unknowns. These *kinematic* dofs are
 numbered after the dofs of all worlds, and no chain, row or range of a world contains one. Only root bodies may be
-kinematic, so the prescribed motion of a tree is the velocity of its root.
+kinematic, so the given motion of a tree is the velocity of its root.
 
 Moving bodies that Newton gives to all worlds (world -1) are one more world, after the others: nothing of a single world
 acts on them (`support` sees to that), so they move once and alike for all.
@@ -29,6 +29,7 @@ import warp as wp
 
 from ...core.kernels.packed_rows import RowPattern
 from ...core.kernels.warps import walks_chains
+from ...model.joint_types import DISTANCE, FLOATING_JOINTS, QUATERNION_JOINTS, SCALAR_JOINTS
 from .topology import kinematic_bodies, shared_trees, tree_joints
 
 
@@ -47,7 +48,7 @@ class Layout:
 
     world_body: wp.array(dtype=wp.int32)  # first body of each world, [worlds + 1]
     world_dof: wp.array(dtype=wp.int32)  # first dof, [worlds + 1]
-    world_prescribed: wp.array(dtype=wp.int32)  # first prescribed dof, [worlds + 1]
+    world_kinematic: wp.array(dtype=wp.int32)  # first kinematic dof, [worlds + 1]
     world_entry: wp.array(dtype=wp.int32)  # first packed entry of A, [worlds + 1]
     world_hessian: wp.array(dtype=wp.int32)  # first entry of the Hessian's storage, [worlds + 1]
     world_level: wp.array(dtype=wp.int32)  # first depth level, [worlds + 1]
@@ -65,11 +66,11 @@ class Layout:
     body_sibling: wp.array(dtype=wp.int32)  # next child of the same parent or -1
     body_dof: wp.array(dtype=wp.int32)  # first dof of the joint above
     body_dof_count: wp.array(dtype=wp.int32)
-    body_prescribed: wp.array(dtype=wp.int32)  # 1 if the dofs of the joint above are prescribed
+    body_kinematic: wp.array(dtype=wp.int32)  # 1 if the dofs of the joint above are kinematic
     body_chain: wp.array(dtype=wp.int32)  # first dof of the chain from the body to its root, -1 if it cannot move
     body_frame: wp.array(dtype=wp.int32)  # how the frame that a body's joint starts from moves, see FRAME_*
 
-    dof_newton: wp.array(dtype=wp.int32)  # Newton's dof index, of prescribed dofs too
+    dof_newton: wp.array(dtype=wp.int32)  # Newton's dof index, of kinematic dofs too
     dof_parameter: wp.array(dtype=wp.int32)  # index of armature and damping: floating joints store linear dofs first
     dof_coord: wp.array(dtype=wp.int32)  # Newton's joint_q index of a scalar dof, else -1
     dof_body: wp.array(dtype=wp.int32)
@@ -86,9 +87,9 @@ class Layout:
 
     coord_runs: Runs  # of joint_q
     dof_runs: Runs  # of joint_qd
-    carried_body: wp.array(dtype=wp.int32)  # floating bodies below bodies with dofs, by world, parents first
-    carried_depth: wp.array(dtype=wp.int32)  # of each of them in its tree
-    world_carried: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
+    floating_child: wp.array(dtype=wp.int32)  # floating bodies below bodies with dofs, by world, parents first
+    floating_child_depth: wp.array(dtype=wp.int32)  # of each of them in its tree
+    world_floating_child: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
     turning_body: wp.array(dtype=wp.int32)  # bodies below free, distance and ball joints, by world
     world_turning: wp.array(dtype=wp.int32)  # first of them, [worlds + 1]
     loop_joint: wp.array(dtype=wp.int32)  # Newton's joints that close loops, by world of their child
@@ -99,7 +100,10 @@ class Layout:
 
 @wp.func
 def moves(layout: wp.ref[Layout], e: int, body: int) -> bool:
-    """Whether dof e moves a body, which may be none: the dofs of a subtree are a range that ends at its root."""
+    """Return True if dof e is above a body, which may be none (-1).
+
+    The dofs of a subtree are a range that ends at its root.
+    """
     if body < 0:
         return False
     chain = layout.body_chain[body]
@@ -113,26 +117,24 @@ class LayoutSizes:
     world_count: int
     body_count: int
     dof_count: int
-    """All dofs, prescribed ones included."""
+    """All dofs, kinematic ones included."""
     free_dof_count: int
     entry_count: int
     hessian_count: int
     distance_rows_max: int
     """Largest number of distance-joint rows of one world: two per joint, one for each bound."""
-    carried_count: int
+    floating_child_count: int
     """Floating bodies below bodies with dofs."""
     lanes: int
     """Lanes that share a world."""
 
 
-FRAME_PRESCRIBED = wp.constant(0)
+FRAME_KINEMATIC = wp.constant(0)
 """A kinematic body above moves it, from one step to the next."""
 FRAME_STILL = wp.constant(1)
 """It does not move."""
 FRAME_DRIVEN = wp.constant(2)
 """Dofs above move it."""
-SCALAR_JOINTS = (int(newton.JointType.REVOLUTE), int(newton.JointType.PRISMATIC), int(newton.JointType.D6))
-FLOATING_JOINTS = (int(newton.JointType.FREE), int(newton.JointType.DISTANCE))
 
 
 def build_layout(model: newton.Model, lanes: int | None = None) -> tuple[Layout, LayoutSizes]:
@@ -175,15 +177,15 @@ class _Tables:
     def _find_templates(
         self, parent: np.ndarray, body_world: np.ndarray
     ) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
-        """Local tables of each topology, and the topology of each world."""
+        """Return the local tables of each topology, and the topology of each world."""
         bodies = np.bincount(body_world, minlength=self.count)
         start = np.cumsum(bodies) - bodies
-        place = np.empty(len(parent), np.int64)  # of each body in its world
-        place[self.order] = np.arange(len(parent)) - np.repeat(start, bodies)
-        carried = (parent >= 0) & (body_world[parent] == body_world)
+        index = np.empty(len(parent), np.int64)  # of each body in its world
+        index[self.order] = np.arange(len(parent)) - np.repeat(start, bodies)
+        has_parent = (parent >= 0) & (body_world[parent] == body_world)
         kind = self.model.joint_type.numpy()[self.joint]
         dofs = self.joint_qd_start[self.joint + 1] - self.joint_qd_start[self.joint]
-        row = np.stack([np.where(carried, place[parent], -1), kind, dofs, kinematic_bodies(self.model)], axis=1)
+        row = np.stack([np.where(has_parent, index[parent], -1), kind, dofs, kinematic_bodies(self.model)], axis=1)
         row = row[self.order]
         templates: list[dict[str, np.ndarray]] = []
         template = np.empty(self.count, np.int64)
@@ -200,12 +202,12 @@ class _Tables:
         lengths = {
             "body": "source",
             "dof": "dof_body",
-            "prescribed": "prescribed_body",
+            "kinematic": "kinematic_body",
             "level": "level_body_start",
             "term": "term_dof",
             "distance": "distance_body",
             "turning": "turning_body",
-            "carried": "carried_body",
+            "floating_child": "floating_child",
             "above": "dof_above",
         }
         sizes = {unit: self._of_worlds([len(t[name]) for t in self.templates]) for unit, name in lengths.items()}
@@ -213,12 +215,12 @@ class _Tables:
         sizes["hessian"] = sizes["dof"] * (sizes["dof"] + 1) // 2
         start = {name: np.concatenate([[0], np.cumsum(count)]) for name, count in sizes.items()}
         rows_of = {name: values.copy() for name, values in start.items()}
-        start["prescribed"] += start["dof"][-1]
+        start["kinematic"] += start["dof"][-1]
         if max(int(s[-1]) for s in start.values()) >= 2**31:
             raise ValueError("The model is too large for 32-bit indices: split its worlds over several solvers.")
 
         def spread(name: str, rows: str, unit: str | None = None) -> np.ndarray:
-            """A table of all worlds with an entry for each of ``rows``; entries count ``unit``, -1 stays."""
+            """Return a table of all worlds with an entry for each of ``rows``; entries count ``unit``, -1 stays."""
             result = np.empty(int(rows_of[rows][-1]), np.int64)
             for i, template in enumerate(self.templates):
                 worlds = slice(None) if len(self.templates) == 1 else np.flatnonzero(self.template == i)
@@ -227,14 +229,25 @@ class _Tables:
                 result[rows_of[rows][:-1][worlds, None] + np.arange(len(values))] = shifted
             return result
 
-        prescribed = spread("body_prescribed", "body")
+        kinematic = spread("body_kinematic", "body")
         body_newton = self.order[spread("source", "body", "body")]
         body_joint = self.joint[body_newton]
         dof_body = spread("dof_body", "dof", "body")
         owner, within = body_joint[dof_body], spread("dof_within", "dof")
-        moved = body_joint[spread("prescribed_body", "prescribed", "body")]
+        moved = body_joint[spread("kinematic_body", "kinematic", "body")]
         coord = self.joint_q_start[owner] + within
-        names = ("body", "dof", "prescribed", "entry", "hessian", "level", "term", "distance", "turning", "carried")
+        names = (
+            "body",
+            "dof",
+            "kinematic",
+            "entry",
+            "hessian",
+            "level",
+            "term",
+            "distance",
+            "turning",
+            "floating_child",
+        )
         arrays = {
             **{f"world_{name}": start[name] for name in names},
             "world_gravity": np.arange(self.count),
@@ -245,17 +258,15 @@ class _Tables:
             "body_newton": body_newton,
             "body_joint": body_joint,
             **{f"body_{n}": spread(f"body_{n}", "body", "body") for n in ("parent", "root", "child", "sibling")},
-            "body_dof": np.where(
-                prescribed, spread("body_dof", "body", "prescribed"), spread("body_dof", "body", "dof")
-            ),
-            "body_prescribed": prescribed,
+            "body_dof": np.where(kinematic, spread("body_dof", "body", "kinematic"), spread("body_dof", "body", "dof")),
+            "body_kinematic": kinematic,
             "body_dof_count": spread("body_dof_count", "body"),
             "body_chain": spread("body_chain", "body", "dof"),
             "body_frame": spread("body_frame", "body"),
             "dof_newton": np.concatenate(
                 [
                     self.joint_qd_start[owner] + within,
-                    self.joint_qd_start[moved] + spread("prescribed_within", "prescribed"),
+                    self.joint_qd_start[moved] + spread("kinematic_within", "kinematic"),
                 ]
             ),
             "dof_parameter": self.joint_qd_start[owner] + spread("dof_parameter", "dof"),
@@ -267,8 +278,8 @@ class _Tables:
             "term_dof": spread("term_dof", "term", "dof"),
             "distance_body": spread("distance_body", "distance", "body"),
             "turning_body": spread("turning_body", "turning", "body"),
-            "carried_body": spread("carried_body", "carried", "body"),
-            "carried_depth": spread("carried_depth", "carried"),
+            "floating_child": spread("floating_child", "floating_child", "body"),
+            "floating_child_depth": spread("floating_child_depth", "floating_child"),
             "loop_joint": self.loops,
             "world_loop": self.world_loop,
             "newton_body": np.argsort(body_newton),
@@ -294,22 +305,22 @@ class _Tables:
         return layout, LayoutSizes(
             world_count=self.count,
             body_count=int(start["body"][-1]),
-            dof_count=int(start["prescribed"][-1]),
+            dof_count=int(start["kinematic"][-1]),
             free_dof_count=int(start["dof"][-1]),
             entry_count=int(start["entry"][-1]),
             hessian_count=int(start["hessian"][-1]),
             distance_rows_max=2 * int(sizes["distance"].max()),
-            carried_count=int(start["carried"][-1]),
+            floating_child_count=int(start["floating_child"][-1]),
             lanes=lanes or 1,
         )
 
     def _of_worlds(self, of_templates: Sequence[Any]) -> np.ndarray:
-        """A number of each template, for each world."""
+        """Return a number of each template for each world."""
         return np.array(of_templates, np.int64)[self.template]
 
 
 def _distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of rows that differ, and for every row which of them it equals; most often there is one."""
+    """Return the indices of rows that differ, and for every row which of them it equals; most often there is one."""
     if not (rows != rows[:1]).any():
         return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
     _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -317,7 +328,7 @@ def _distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _runs(start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) -> dict[str, np.ndarray]:
-    """Runs of indices without a gap that the ``joints`` of each world take, from where each joint starts."""
+    """Return runs of indices without a gap that the ``joints`` of each world take, from where each joint starts."""
     world = np.repeat(np.arange(len(bodies)), bodies)
     first, end = start[joints], start[joints + 1]
     order = np.lexsort((first, world))
@@ -331,9 +342,9 @@ def _runs(start: np.ndarray, joints: np.ndarray, bodies: np.ndarray) -> dict[str
 
 
 def _order_world(
-    parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray, prescribed: np.ndarray
+    parent: np.ndarray, kind: np.ndarray, dofs: np.ndarray, kinematic: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Solver order and tables of one world: parents, joint types, dof counts and kinematic bodies in Newton's order."""
+    """Return solver order and tables of one world from what its bodies have, in Newton's order."""
     count = len(parent)
     children: list[list[int]] = [[] for _ in range(count)]
     stack: list[int] = []
@@ -349,11 +360,11 @@ def _order_world(
     new[source] = np.arange(count)
 
     body_parent = np.array([new[parent[b]] if parent[b] >= 0 else -1 for b in source], np.int64)
-    body_prescribed = prescribed[source].astype(np.int64)
+    body_kinematic = kinematic[source].astype(np.int64)
     body_dof_count = dofs[source].astype(np.int64)
-    free_count, prescribed_count = body_dof_count * (1 - body_prescribed), body_dof_count * body_prescribed
+    free_count, kinematic_count = body_dof_count * (1 - body_kinematic), body_dof_count * body_kinematic
     body_dof = np.concatenate([[0], np.cumsum(free_count)])[:-1]
-    body_prescribed_dof = np.concatenate([[0], np.cumsum(prescribed_count)])[:-1]
+    body_kinematic_dof = np.concatenate([[0], np.cumsum(kinematic_count)])[:-1]
     total = int(free_count.sum())
 
     root, depth = np.empty(count, np.int64), np.zeros(count, np.int64)
@@ -389,24 +400,24 @@ def _order_world(
     floating = np.isin(kind[source][dof_body], FLOATING_JOINTS)
     driven = (body_parent >= 0) & (chain[body_parent] >= 0)
     frame = np.where(driven, int(FRAME_DRIVEN), int(FRAME_STILL))
-    frame[(body_parent >= 0) & (prescribed_count[root] > 0)] = int(FRAME_PRESCRIBED)
-    carried = np.flatnonzero((frame == int(FRAME_DRIVEN)) & np.isin(kind[source], FLOATING_JOINTS))
-    carried = carried[np.argsort(depth[carried], kind="stable")]
+    frame[(body_parent >= 0) & (kinematic_count[root] > 0)] = int(FRAME_KINEMATIC)
+    floating_child = np.flatnonzero((frame == int(FRAME_DRIVEN)) & np.isin(kind[source], FLOATING_JOINTS))
+    floating_child = floating_child[np.argsort(depth[floating_child], kind="stable")]
     return {
         "source": source,
         "body_parent": body_parent,
         "body_root": root,
         "body_child": child,
         "body_sibling": sibling,
-        "body_dof": np.where(body_prescribed, body_prescribed_dof, body_dof),
+        "body_dof": np.where(body_kinematic, body_kinematic_dof, body_dof),
         "body_dof_count": body_dof_count,
-        "body_prescribed": body_prescribed,
+        "body_kinematic": body_kinematic,
         "body_chain": chain,
         "body_frame": frame,
-        "carried_body": carried,
-        "carried_depth": depth[carried],
-        "prescribed_body": np.repeat(np.arange(count), prescribed_count),
-        "prescribed_within": np.concatenate([np.zeros(0, np.int64), *map(np.arange, prescribed_count)]),
+        "floating_child": floating_child,
+        "floating_child_depth": depth[floating_child],
+        "kinematic_body": np.repeat(np.arange(count), kinematic_count),
+        "kinematic_within": np.concatenate([np.zeros(0, np.int64), *map(np.arange, kinematic_count)]),
         "dof_body": dof_body,
         "dof_within": dof_within,
         "dof_parameter": np.where(floating, (dof_within + 3) % 6, dof_within),
@@ -422,6 +433,6 @@ def _order_world(
         "level_body_start": np.searchsorted(depth[level_body], np.arange(levels)),
         "level_body": level_body,
         "term_dof": np.flatnonzero(~floating),
-        "turning_body": np.flatnonzero(np.isin(kind[source], (*FLOATING_JOINTS, int(newton.JointType.BALL)))),
-        "distance_body": np.flatnonzero((kind[source] == int(newton.JointType.DISTANCE)) & (body_prescribed == 0)),
+        "turning_body": np.flatnonzero(np.isin(kind[source], QUATERNION_JOINTS)),
+        "distance_body": np.flatnonzero((kind[source] == int(DISTANCE)) & (body_kinematic == 0)),
     }

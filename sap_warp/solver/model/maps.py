@@ -1,16 +1,19 @@
-"""From Newton's bodies and dofs to the solver's."""
+"""Where the solver has Newton's bodies and dofs."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .layout import Layout
 
 
 class Maps:
     """Tables of a layout on the host."""
 
-    def __init__(self, layout: Any):
+    def __init__(self, layout: Layout):
         """Read them."""
         self.body = layout.newton_body.numpy()
         self.body_world = layout.body_world.numpy()
@@ -22,7 +25,7 @@ class Maps:
         self.dof[newton_dof] = np.arange(len(newton_dof))
 
     def path(self, body: int) -> list[int]:
-        """Free dofs above a Newton body."""
+        """Return the free dofs above a Newton body, which may be none (-1)."""
         e = self.chain[self.body[body]] if body >= 0 else -1
         out = []
         while e >= 0:

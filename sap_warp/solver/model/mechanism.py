@@ -10,8 +10,8 @@ import functools
 import newton
 import numpy as np
 
+from ...model.joint_types import FLOATING_JOINTS
 from .initial_poses import rotate
-from .layout import FLOATING_JOINTS
 from .topology import kinematic_bodies, tree_joints
 
 
@@ -50,17 +50,17 @@ class Mechanism:
         slides = (dof - start[tree[owner]] < model.joint_dof_dim.numpy()[tree[owner], 0])[:, None]
         self._linear, self._angular = np.where(slides, axis, 0.0), np.where(slides, 0.0, axis)
         above = {int(body): joint for joint, body in enumerate(child)}
-        prescribed = kinematic_bodies(model)[child][owner]
+        kinematic = kinematic_bodies(model)[child][owner]
         self._above = np.zeros((len(self.bodies), len(dof)), bool)
         for row, body in enumerate(self.bodies):
             while int(body) in above:
                 joint = above[int(body)]
                 self._above[row, owner == joint] = True
                 body = parent[joint]
-        self._above[:, prescribed] = False
+        self._above[:, kinematic] = False
 
     def velocities(self, bodies: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Velocities of ``points`` [m, world] of ``bodies`` for a unit of each dof, shape (points, dofs, 3)."""
+        """Return velocities of ``points`` [m, world] of ``bodies`` per unit of each dof, shape (points, dofs, 3)."""
         velocity = self._linear + np.cross(self._angular, points[:, None] - self._origin)
         return velocity * self._above[np.searchsorted(self.bodies, bodies), :, None]
 
@@ -86,15 +86,15 @@ class Mechanism:
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
-        """A itself."""
+        """Mass matrix A."""
         mass, inertia, speed, turning = self._motion
         moving = np.einsum("b,bei,bfi->ef", mass, speed, speed)
         return moving + np.einsum("bei,bij,bfj->ef", turning, inertia, turning) + np.diag(self._inert)
 
     def mobility(self, columns: np.ndarray, exact: bool) -> np.ndarray:
-        """J A^-1 J^T [1/kg] of the relative velocity ``columns``, shape (dofs, 3), with all of A or its diagonal."""
+        """Return J A^-1 J^T [1/kg] for relative velocity ``columns`` (dofs, 3), with all of A or its diagonal."""
         moved = np.abs(columns).max(axis=1) > 0.0 if len(columns) else np.zeros(0, bool)
         if not exact:
             return columns[moved].T @ (columns[moved] / self.diagonal[moved, None])
-        free = self.diagonal > 0.0  # what is prescribed has no row
+        free = self.diagonal > 0.0  # a kinematic dof has no row
         return columns[free].T @ np.linalg.solve(self.matrix[np.ix_(free, free)], columns[free])

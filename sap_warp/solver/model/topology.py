@@ -1,34 +1,35 @@
-"""Which joints span the trees, which close loops, which bodies move by themselves, and which are carried."""
+"""Roles of joints and bodies: which joints span trees or close loops, which bodies are kinematic or can move."""
 
 from __future__ import annotations
 
 import newton
 import numpy as np
 
+from ...model.joint_types import FIXED
+
 
 def kinematic_bodies(model: newton.Model) -> np.ndarray:
-    """Which bodies follow a prescribed motion, by Newton's index."""
+    """Return a mask of the bodies that follow a given motion, by Newton's index."""
     return (model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC)) != 0
 
 
 def tree_joints(model: newton.Model) -> np.ndarray:
-    """Which joints carry their child body, by Newton's index; the others close loops.
+    """Return a mask of the joints that span the trees, by Newton's index; the others close loops.
 
-    A joint of an articulation does, and so does a joint outside of any that ties a body without another one to the
-    world.
+    Joints of an articulation do, and so does a joint outside of any that ties a body without another one to the world.
     """
     tree = model.joint_articulation.numpy() >= 0
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
-    carried = np.zeros(model.body_count, bool)
-    carried[child[tree]] = True
+    has_joint = np.zeros(model.body_count, bool)
+    has_joint[child[tree]] = True
     for joint in np.flatnonzero(~tree & (parent < 0)):
-        if not carried[child[joint]]:
-            tree[joint] = carried[child[joint]] = True
+        if not has_joint[child[joint]]:
+            tree[joint] = has_joint[child[joint]] = True
     return tree
 
 
 def movable_bodies(model: newton.Model) -> np.ndarray:
-    """Which bodies respond to forces: a joint with dofs that are not prescribed is somewhere above them."""
+    """Return a mask of the bodies that respond to forces: above them is a joint with dofs that is not kinematic."""
     parent, child, kinematic = model.joint_parent.numpy(), model.joint_child.numpy(), kinematic_bodies(model)
     dofs = np.diff(model.joint_qd_start.numpy())
     movable = np.zeros(model.body_count, bool)
@@ -39,7 +40,9 @@ def movable_bodies(model: newton.Model) -> np.ndarray:
 
 
 def shared_trees(model: newton.Model) -> np.ndarray:
-    """Which bodies of all worlds (world -1) are in trees that respond to forces, where bodies of single worlds exist.
+    """Return a mask of the bodies of all worlds (world -1) in trees that respond to forces.
+
+    It is empty for a model without bodies of single worlds.
 
     They are simulated once, as a world of their own after the others.
     """
@@ -57,10 +60,10 @@ def shared_trees(model: newton.Model) -> np.ndarray:
 
 
 def carriers(model: newton.Model) -> np.ndarray:
-    """The body that each body gets the mobility of a contact from, by Newton's index.
+    """Return the body that each body gets the mobility of a contact from, by Newton's index.
 
     A body with mass is its own. One without has the heaviest of the bodies that fixed joints connect it with, or if
-    these have none either, that of the body above them, and so on. What cannot move carries nothing: -1.
+    these have none either, that of the body above them, and so on. A body that cannot move has none: -1.
     """
     mass = model.body_mass.numpy()
     itself = np.arange(model.body_count)
@@ -71,7 +74,7 @@ def carriers(model: newton.Model) -> np.ndarray:
     above, rigid = np.full(model.body_count, -1), itself.copy()
     parent, child = model.joint_parent.numpy()[tree], model.joint_child.numpy()[tree]
     above[child] = parent
-    welded = (model.joint_type.numpy()[tree] == int(newton.JointType.FIXED)) & (parent >= 0)
+    welded = (model.joint_type.numpy()[tree] == int(FIXED)) & (parent >= 0)
     rigid[child[welded]] = parent[welded]
     while (rigid != rigid[rigid]).any():  # to the first of those that fixed joints connect
         rigid = rigid[rigid]

@@ -1,186 +1,204 @@
-"""Constraint rows inside the Newton iteration: slack, impulse, stiffness, and the cost along a direction.
+"""The equations as terms of the objective: loop closures, couplings, tendons and actuators that act on several dofs.
 
-Rows without bounds are a parabola along any direction; those with bounds are evaluated at every trial step.
+An equation has a slack vhat - J v, and the cost of a bounded term (`terms/bounded.py`). Equations without bounds are a
+parabola along any direction; those with bounds are evaluated at every trial step.
 
-Called by all lanes of a block. Rows may share dofs, so they take turns and the lanes share the entries of one.
+Called by all lanes of a block. Equations may share dofs, so they take turns and the lanes share the entries of one.
+The functions of this file are those of every family of terms, see `families`.
 """
 
-import functools
-from types import SimpleNamespace
+from __future__ import annotations
 
 import warp as wp
 
 from ...core.kernels.lanes import barrier, lane, lane_count
-from ..equations.data import make_constraint_data
-from ..terms.bounded import UNBOUNDED, make_bounded_term
-from .problem import Precisions, make_problem
+from ...core.kernels.spatial import to_vec3
+from ...core.kernels.template import device
+from ..equations.data import Equations
+from ..settings.precisions import cost, linear, solve
+from ..terms.bounded import UNBOUNDED, bounded
+from .problem import Data, Problem
+
+scalar, vec3, linear_scalar = solve.scalar, solve.vec3, linear.scalar
+energy, energy3, to_cost = cost.scalar, cost.vec3, to_vec3.on(number=cost)
 
 
-@functools.cache
-def make_row_terms(precisions: Precisions) -> SimpleNamespace:
-    """Device functions about one row."""
-    types = precisions.types
-    Problem, Rows = make_problem(precisions)[0], make_constraint_data(types)
-    bounded, scalar, vec3 = make_bounded_term(types), types.scalar, types.vec3
+@device
+def equation_count(problem: wp.ref[Problem]) -> int:
+    """How many equations the world has."""
+    return problem.bilateral.world_row[problem.world + 1] - problem.bilateral.world_row[problem.world]
 
-    @wp.func
-    def row_count(problem: wp.ref[Problem]) -> int:
-        return problem.bilateral.world_row[problem.world + 1] - problem.bilateral.world_row[problem.world]
 
-    @wp.func
-    def rate(k: wp.ref[Rows], row: int, v: wp.array[scalar]) -> scalar:
-        """J v of one row."""
-        total = scalar(0.0)
-        i_end = k.row_entry[row + 1]
-        i = int(k.row_entry[row])
-        while i < i_end:
-            total += k.J[i] * v[k.entry_dof[i]]
-            i += 1
+@device
+def rate(equations: wp.ref[Equations], row: int, v: wp.array[scalar]) -> scalar:
+    """J v of one equation."""
+    total = scalar(0.0)
+    i_end = equations.row_entry[row + 1]
+    i = int(equations.row_entry[row])
+    while i < i_end:
+        total += equations.J[i] * v[equations.entry_dof[i]]
+        i += 1
+    return total
+
+
+@device
+def term_of(equations: wp.ref[Equations], row: int, slack: scalar) -> vec3:
+    """Cost, impulse and curvature of one equation."""
+    return bounded(slack, equations.R[row], equations.low[row], equations.high[row])
+
+
+@device
+def has_bounds(equations: wp.ref[Equations], row: int) -> bool:
+    """Return True if the impulse of an equation is bounded."""
+    most = scalar(wp.static(UNBOUNDED))
+    return equations.low[row] > -most or equations.high[row] < most
+
+
+@device
+def start(problem: wp.ref[Problem], data: wp.ref[Data]):
+    """Find the slack of all equations at data.v."""
+    for row in range(
+        problem.bilateral.world_row[problem.world] + lane(),
+        problem.bilateral.world_row[problem.world + 1],
+        lane_count(),
+    ):
+        data.slack[row] = problem.bilateral.vhat[row] - rate(problem.bilateral, row, data.v)
+
+
+@device
+def add_cost(problem: wp.ref[Problem], data: wp.ref[Data], total: energy3) -> energy3:
+    """Add a lane's share of the cost: first that of the equations without bounds, second that of those with bounds."""
+    if equation_count(problem) == 0:
         return total
+    share = vec3()
+    for row in range(
+        problem.bilateral.world_row[problem.world] + lane(),
+        problem.bilateral.world_row[problem.world + 1],
+        lane_count(),
+    ):
+        if problem.bilateral.R[row] > scalar(0.0):
+            value = term_of(problem.bilateral, row, data.slack[row])[0]
+            if has_bounds(problem.bilateral, row):
+                share[1] += value
+            else:
+                share[0] += value
+    return total + to_cost(share)
 
-    @wp.func
-    def row_term(k: wp.ref[Rows], row: int, slack: scalar) -> vec3:
-        """Cost, impulse and curvature of one row."""
-        return bounded(slack, k.R[row], k.low[row], k.high[row])
 
-    @wp.func
-    def has_bounds(k: wp.ref[Rows], row: int) -> bool:
-        most = scalar(wp.static(UNBOUNDED))
-        return k.low[row] > -most or k.high[row] < most
+@device
+def prepare_direction(problem: wp.ref[Problem], data: wp.ref[Data], slopes: energy3) -> energy3:
+    """Find the change of the slack along data.dv; add a lane's share of slope and curvature without bounds."""
+    share = vec3()
+    for row in range(
+        problem.bilateral.world_row[problem.world] + lane(),
+        problem.bilateral.world_row[problem.world + 1],
+        lane_count(),
+    ):
+        change = -rate(problem.bilateral, row, data.dv)
+        data.dslack[row] = change
+        if problem.bilateral.R[row] > scalar(0.0) and not has_bounds(problem.bilateral, row):
+            term = term_of(problem.bilateral, row, data.slack[row])
+            share += vec3(term[1] * change, term[2] * change * change, scalar(0.0))
+    return slopes + to_cost(share)
 
-    return SimpleNamespace(row_count=row_count, rate=rate, row_term=row_term, has_bounds=has_bounds)
+
+@device
+def along(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar) -> vec3:
+    """A lane's share of cost, slope and curvature in alpha of the equations with bounds."""
+    total = vec3()
+    for row in range(
+        problem.bilateral.world_row[problem.world] + lane(),
+        problem.bilateral.world_row[problem.world + 1],
+        lane_count(),
+    ):
+        if problem.bilateral.R[row] > scalar(0.0) and has_bounds(problem.bilateral, row):
+            change = data.dslack[row]
+            term = term_of(problem.bilateral, row, data.slack[row] + alpha * change)
+            total += vec3(term[0], term[1] * change, term[2] * change * change)
+    return total
 
 
-@functools.cache
-def make_constraint_terms(precisions: Precisions) -> SimpleNamespace:
-    """Device functions about the rows of a world."""
-    types, linear = precisions.types, precisions.linear
-    Problem, Data = make_problem(precisions)
-    scalar, vec3, lscalar = types.scalar, types.vec3, linear.scalar
-
-    terms = make_row_terms(precisions)
-    row_count, rate, row_term, has_bounds = terms.row_count, terms.rate, terms.row_term, terms.has_bounds
-
-    @wp.func
-    def start_rows(problem: wp.ref[Problem], data: wp.ref[Data]):
-        """Slack of all rows at s.v."""
-        for row in range(
-            problem.bilateral.world_row[problem.world] + lane(),
-            problem.bilateral.world_row[problem.world + 1],
-            lane_count(),
-        ):
-            data.slack[row] = problem.bilateral.vhat[row] - rate(problem.bilateral, row, data.v)
-
-    @wp.func
-    def rows_cost(problem: wp.ref[Problem], data: wp.ref[Data]) -> vec3:
-        """A lane's share of the cost of the rows without bounds, and of those with bounds."""
-        cost = vec3()
-        for row in range(
-            problem.bilateral.world_row[problem.world] + lane(),
-            problem.bilateral.world_row[problem.world + 1],
-            lane_count(),
-        ):
-            if problem.bilateral.R[row] > scalar(0.0):
-                value = row_term(problem.bilateral, row, data.slack[row])[0]
-                if has_bounds(problem.bilateral, row):
-                    cost[1] += value
-                else:
-                    cost[0] += value
-        return cost
-
-    @wp.func
-    def aim_rows(problem: wp.ref[Problem], data: wp.ref[Data]) -> vec3:
-        """Change of the slack along s.dv; returns a lane's share of slope and curvature of rows without bounds."""
-        total = vec3()
-        for row in range(
-            problem.bilateral.world_row[problem.world] + lane(),
-            problem.bilateral.world_row[problem.world + 1],
-            lane_count(),
-        ):
-            change = -rate(problem.bilateral, row, data.dv)
-            data.dslack[row] = change
-            if problem.bilateral.R[row] > scalar(0.0) and not has_bounds(problem.bilateral, row):
-                term = row_term(problem.bilateral, row, data.slack[row])
-                total += vec3(term[1] * change, term[2] * change * change, scalar(0.0))
+@device
+def add_along(problem: wp.ref[Problem], data: wp.ref[Data], alpha: energy, total: energy3) -> energy3:
+    """Add a lane's share of what is no parabola at a trial step: cost, slope and curvature."""
+    if problem.bilateral.bounded == 0:
         return total
+    return total + to_cost(along(problem, data, scalar(alpha)))
 
-    @wp.func
-    def bounded_along(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar) -> vec3:
-        """A lane's share of cost, slope and curvature in alpha of the rows with bounds."""
-        total = vec3()
-        for row in range(
-            problem.bilateral.world_row[problem.world] + lane(),
-            problem.bilateral.world_row[problem.world + 1],
-            lane_count(),
-        ):
-            if problem.bilateral.R[row] > scalar(0.0) and has_bounds(problem.bilateral, row):
-                change = data.dslack[row]
-                term = row_term(problem.bilateral, row, data.slack[row] + alpha * change)
-                total += vec3(term[0], term[1] * change, term[2] * change * change)
+
+@device
+def add_cost_along(
+    problem: wp.ref[Problem], data: wp.ref[Data], alpha: energy, first: int, lanes: int, total: energy
+) -> energy:
+    """Add a lane's share of the cost of `add_along`; here all lanes of the block share the equations."""
+    if problem.bilateral.bounded == 0:
         return total
+    return total + energy(along(problem, data, scalar(alpha))[0])
 
-    @wp.func
-    def advance_rows(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar):
-        for row in range(
-            problem.bilateral.world_row[problem.world] + lane(),
-            problem.bilateral.world_row[problem.world + 1],
-            lane_count(),
-        ):
-            data.slack[row] = data.slack[row] + alpha * data.dslack[row]
 
-    @wp.func
-    def add_impulses(problem: wp.ref[Problem], data: wp.ref[Data]):
-        """Set s.impulse to J^T gamma of all rows."""
-        e = int(problem.first + lane())
-        while e < problem.last:
-            data.impulse[e] = scalar(0.0)
-            e += lane_count()
+@device
+def advance(problem: wp.ref[Problem], data: wp.ref[Data], alpha: scalar, renew: bool):
+    """Move the slack by alpha along the direction."""
+    for row in range(
+        problem.bilateral.world_row[problem.world] + lane(),
+        problem.bilateral.world_row[problem.world + 1],
+        lane_count(),
+    ):
+        data.slack[row] = data.slack[row] + alpha * data.dslack[row]
+
+
+@device
+def gather_impulses(problem: wp.ref[Problem], data: wp.ref[Data]):
+    """Set data.impulse to J^T gamma of all equations, if there are any."""
+    if equation_count(problem) == 0:
+        return
+    e = int(problem.first + lane())
+    while e < problem.last:
+        data.impulse[e] = scalar(0.0)
+        e += lane_count()
+    barrier()
+    row_end = problem.bilateral.world_row[problem.world + 1]
+    row = int(problem.bilateral.world_row[problem.world])
+    while row < row_end:
+        if problem.bilateral.R[row] > scalar(0.0):
+            gamma = term_of(problem.bilateral, row, data.slack[row])[1]
+            i_end = problem.bilateral.row_entry[row + 1]
+            i = int(problem.bilateral.row_entry[row] + lane())
+            while i < i_end:
+                e = problem.bilateral.entry_dof[i]
+                data.impulse[e] = data.impulse[e] + problem.bilateral.J[i] * gamma
+                i += lane_count()
         barrier()
-        row_end = problem.bilateral.world_row[problem.world + 1]
-        row = int(problem.bilateral.world_row[problem.world])
-        while row < row_end:
-            if problem.bilateral.R[row] > scalar(0.0):
-                gamma = row_term(problem.bilateral, row, data.slack[row])[1]
-                i_end = problem.bilateral.row_entry[row + 1]
-                i = int(problem.bilateral.row_entry[row] + lane())
-                while i < i_end:
-                    e = problem.bilateral.entry_dof[i]
-                    data.impulse[e] = data.impulse[e] + problem.bilateral.J[i] * gamma
-                    i += lane_count()
-            barrier()
-            row += 1
+        row += 1
 
-    @wp.func
-    def add_stiffness(problem: wp.ref[Problem], data: wp.ref[Data]):
-        """Add J^T J / R of all rows to s.H."""
-        row_end = problem.bilateral.world_row[problem.world + 1]
-        row = int(problem.bilateral.world_row[problem.world])
-        while row < row_end:
-            if problem.bilateral.R[row] > scalar(0.0):
-                weight = row_term(problem.bilateral, row, data.slack[row])[2]
-                start = problem.bilateral.row_entry[row]
-                i_end = problem.bilateral.row_entry[row + 1]
-                i = int(start + lane())
-                while i < i_end:
-                    e = problem.bilateral.entry_dof[i]
-                    address = problem.contacts.hessian.entry[e] - problem.contacts.hessian.first[e]
-                    j = int(start)
-                    while j <= i:
-                        a = address + problem.bilateral.entry_dof[j]
-                        data.H[a] = data.H[a] + lscalar(weight * problem.bilateral.J[i] * problem.bilateral.J[j])
-                        j += 1
-                    i += lane_count()
-            barrier()
-            row += 1
 
-    return SimpleNamespace(
-        row_count=row_count,
-        start_rows=start_rows,
-        rows_cost=rows_cost,
-        aim_rows=aim_rows,
-        bounded_along=bounded_along,
-        advance_rows=advance_rows,
-        row_term=row_term,
-        add_impulses=add_impulses,
-        add_stiffness=add_stiffness,
-    )
+@device
+def couples(problem: wp.ref[Problem], data: wp.ref[Data], found: int) -> int:
+    """Return 1 if an equation may couple dofs that are not above one another, else ``found``."""
+    if equation_count(problem) > 0:
+        return 1
+    return found
+
+
+@device
+def add_couplings(problem: wp.ref[Problem], data: wp.ref[Data]):
+    """Add J^T J / R of all equations to data.H."""
+    row_end = problem.bilateral.world_row[problem.world + 1]
+    row = int(problem.bilateral.world_row[problem.world])
+    while row < row_end:
+        if problem.bilateral.R[row] > scalar(0.0):
+            weight = term_of(problem.bilateral, row, data.slack[row])[2]
+            start = problem.bilateral.row_entry[row]
+            i_end = problem.bilateral.row_entry[row + 1]
+            i = int(start + lane())
+            while i < i_end:
+                e = problem.bilateral.entry_dof[i]
+                address = problem.contacts.hessian.entry[e] - problem.contacts.hessian.first[e]
+                j = int(start)
+                while j <= i:
+                    a = address + problem.bilateral.entry_dof[j]
+                    data.H[a] = data.H[a] + linear_scalar(weight * problem.bilateral.J[i] * problem.bilateral.J[j])
+                    j += 1
+                i += lane_count()
+        barrier()
+        row += 1

@@ -146,6 +146,20 @@ class SapOptions:
             return self.line_search_relative_slop
         return 1000.0 * _EPS[self.contact_solve_precision]
 
+    @property
+    def needs_free_velocity(self) -> bool:
+        """Return True if every world needs v* and the factorization of A in every step.
+
+        - The exact contact weight is made from the factorization.
+        - armijo_decay compares differences of the cost with its size at every trial.
+        - The solve can factorize A where it factorizes the Hessian only if both have the same precision.
+        """
+        return (
+            self.contact_weight_mode == "delassus"
+            or self.line_search_variant == "armijo_decay"
+            or self.free_motion_solve_precision != self.contact_linear_solve_precision
+        )
+
 
 _CHOICES = {
     "contact_weight_mode": CONTACT_WEIGHT_MODES,

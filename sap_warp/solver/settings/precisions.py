@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core.kernels.template import Parameter, Variant
 from ...core.kernels.types import FP32, FP64, TYPES
+from ...core.native import left_out
 from .options import SapOptions
 
 state = Parameter("state")
@@ -38,4 +39,5 @@ def solver_variant(options: SapOptions, device: Any) -> Variant:
         linear=TYPES[options.contact_linear_solve_precision],
         cost=TYPES[options.cost_precision],
         by_value=not device.is_cpu,
+        left_out=left_out(),
     )

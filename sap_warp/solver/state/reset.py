@@ -1,26 +1,32 @@
 """Return chosen worlds of a state to the model's initial state, on the device."""
 
-import functools
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import newton
 import warp as wp
 
-from ...core.kernels.launch import solver_kernel
-from ...core.kernels.spatial import make_spatial
+from ...core.kernels.launch import kernel
+from ...core.kernels.spatial import load_vec3
 from ...core.kernels.structs import StructCache, array_struct
-from ...core.kernels.types import FP32, FP64, TYPES, Bools, Floats, Types
+from ...core.kernels.template import Constant, Template, Variant, device, device_struct
+from ...core.kernels.types import FP32, FP64, TYPES, Bools, Floats
+from ...model.joint_types import is_floating
 from ...model.model import SapControl, SapState, check_flags
 from ..model.layout import Layout
 from ..model.links import JointParameters
-from .boundary import public_to_sap_velocity
-from .boundary_data import make_state_arrays
-from .kinematics import is_floating, make_com_offset
+from ..settings.precisions import state
+from .boundary_data import StateArrays
+from .conversions import public_to_sap_velocity
+from .kinematics import com_offset_fp32
+
+if TYPE_CHECKING:
+    from ..solver import SolverSAP
 
 RESET_Q = wp.constant(int(newton.StateFlags.JOINT_Q) | int(newton.StateFlags.BODY_Q))
 RESET_QD = wp.constant(int(newton.StateFlags.JOINT_QD) | int(newton.StateFlags.BODY_QD))
 RESET_F = wp.constant(int(newton.StateFlags.BODY_F))
-
 
 COUNTS = ("status", "iterations", "line_iterations", "contact_count", "truncated")
 INPUTS = ("joint_f", "target_q", "target_qd", "act")
@@ -29,140 +35,147 @@ Outcome = array_struct("Outcome", dict.fromkeys(COUNTS, wp.int32) | {"residual":
 Inputs = array_struct("Inputs", dict.fromkeys(INPUTS, wp.float32))
 """Forces and targets of a control, or of a model."""
 
-
-@functools.cache
-def make_reset_data(state: Types):
-    """Struct of the state that is reset, of the model's own, and of inputs that are to be healed."""
-    StateArrays, ModelArrays = make_state_arrays(state), make_state_arrays(FP32)
-
-    @wp.struct
-    class ResetData:
-        layout: Layout
-        p: JointParameters
-        state: StateArrays
-        initial: ModelArrays
-        outcome: Outcome
-        has_inputs: int
-        inputs: Inputs
-        initial_inputs: Inputs
-        ctrl: wp.array(dtype=wp.float32)
-        actuator_world: wp.array(dtype=wp.int32)
-
-    return ResetData
+scalar = state.scalar
+is_fp64 = Template(lambda variant: state.of(variant) is FP64)
+load_vec3d = load_vec3.on(number=Constant(FP64))
+ModelArrays = StateArrays.on(state=Constant(FP32))
 
 
-@functools.cache
-def make_reset_kernel(state: Types):
-    """One thread per body, joint and actuator: pose, twist and force of the body, coordinates and inputs of the joint.
+@device_struct
+class ResetData:
+    """The state that is reset, the model's own, and inputs that are to be healed."""
+
+    layout: Layout
+    parameters: JointParameters
+    state: StateArrays
+    initial: ModelArrays
+    outcome: Outcome
+    has_inputs: int
+    inputs: Inputs
+    initial_inputs: Inputs
+    ctrl: wp.array(dtype=wp.float32)
+    actuator_world: wp.array(dtype=wp.int32)
+
+
+@wp.func
+def is_chosen(entry: int, mask: Bools, masked: int) -> bool:
+    """Return True if a world is to be reset: all are without a mask."""
+    if masked == 0:
+        return True
+    if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
+        return False
+    return mask[entry]
+
+
+@wp.func
+def heal(values: Floats, i: int, initial: wp.float32):
+    """Return what is not finite to the model's value, or to zero if that is not finite either."""
+    if not wp.isfinite(values[i]):
+        values[i] = wp.where(wp.isfinite(initial), initial, wp.float32(0.0))
+
+
+@device
+def heal_joint(data: wp.ref[ResetData], joint: int):
+    """Heal forces and targets of one joint."""
+    for i in range(data.parameters.joint_q_start[joint], data.parameters.joint_q_start[joint + 1]):
+        heal(data.inputs.target_q, i, data.initial_inputs.target_q[i])
+    for i in range(data.parameters.joint_qd_start[joint], data.parameters.joint_qd_start[joint + 1]):
+        heal(data.inputs.joint_f, i, data.initial_inputs.joint_f[i])
+        heal(data.inputs.target_qd, i, data.initial_inputs.target_qd[i])
+        heal(data.inputs.act, i, data.initial_inputs.act[i])
+
+
+@device
+def reset_joint(data: wp.ref[ResetData], joint: int, flags: int, new_q: wp.array[scalar], new_qd: wp.array[scalar]):
+    """Set coordinates to those of the model, or to those that were given, which are in the order of the state."""
+    if (flags & RESET_Q) != 0:
+        for i in range(data.parameters.joint_q_start[joint], data.parameters.joint_q_start[joint + 1]):
+            if new_q.shape[0] > 0:
+                data.state.joint_q[i] = new_q[i]
+            else:
+                data.state.joint_q[i] = scalar(data.initial.joint_q[i])
+    if (flags & RESET_QD) != 0:
+        iv = data.parameters.joint_qd_start[joint]
+        if new_qd.shape[0] > 0:
+            for i in range(iv, data.parameters.joint_qd_start[joint + 1]):
+                data.state.joint_qd[i] = new_qd[i]
+        elif data.state.public_velocity == 0 and is_floating(data.parameters.joint_type[joint]):
+            r = com_offset_fp32(data.parameters, joint, data.initial.joint_q)
+            w, v = public_to_sap_velocity(
+                load_vec3d(data.initial.joint_qd, iv), load_vec3d(data.initial.joint_qd, iv + 3), r
+            )
+            for i in range(3):
+                data.state.joint_qd[iv + i] = scalar(w[i])
+                data.state.joint_qd[iv + 3 + i] = scalar(v[i])
+        else:
+            for i in range(iv, data.parameters.joint_qd_start[joint + 1]):
+                data.state.joint_qd[i] = scalar(data.initial.joint_qd[i])
+
+
+@device
+def reset_body(data: wp.ref[ResetData], b: int, flags: int):
+    """Set pose and twist of one body to those of the model, and its force to zero.
+
+    What the last solve said of a world is forgotten by one of its bodies.
+    """
+    body = data.layout.body_newton[b]
+    if (flags & RESET_Q) != 0:
+        x = wp.transform_get_translation(data.initial.body_q[body])
+        r = wp.transform_get_rotation(data.initial.body_q[body])
+        q = state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))
+        if wp.static(is_fp64):  # as `SapModel.state` does it, in this order
+            q = q / wp.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+        data.state.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
+    if (flags & RESET_QD) != 0:
+        data.state.body_qd[body] = data.initial.body_qd[body]
+    if (flags & RESET_F) != 0:
+        data.state.body_f[body] = wp.spatial_vectorf()
+    world = data.layout.body_world[b]
+    before = wp.max(b - 1, 0)
+    if b == 0 or data.layout.body_world[before] != world or data.layout.body_mask[before] != data.layout.body_mask[b]:
+        data.outcome.status[world] = 0
+        data.outcome.iterations[world] = 0
+        data.outcome.line_iterations[world] = 0
+        data.outcome.residual[world] = wp.float64(0.0)
+        data.outcome.contact_count[world] = 0
+        data.outcome.truncated[world] = 0
+
+
+@kernel
+def reset(
+    data: wp.array[ResetData],
+    mask: Bools,
+    masked: int,
+    flags: int,
+    bodies: int,
+    joints: int,
+    new_q: wp.array[scalar],
+    new_qd: wp.array[scalar],
+):
+    """Reset pose, twist and force of a body, coordinates and inputs of a joint, by one thread per body and joint.
 
     Values of the model are copied, not repaired: a world that was reset has the bits of a new one.
     """
-    Data = make_reset_data(state)
-    scalar, New = state.scalar, wp.array[state.scalar]
-    com_offset = make_com_offset(FP32)
-    load3 = make_spatial(FP64).load_vec3
-
-    @wp.func
-    def is_chosen(entry: int, mask: Bools, masked: int) -> bool:
-        if masked == 0:
-            return True
-        if entry >= mask.shape[0]:  # a mask without an entry for global bodies leaves them alone
-            return False
-        return mask[entry]
-
-    @wp.func
-    def heal(values: Floats, i: int, initial: wp.float32):
-        """What is not finite returns to the model's value; nothing finite can be made of that either: zero."""
-        if not wp.isfinite(values[i]):
-            values[i] = wp.where(wp.isfinite(initial), initial, wp.float32(0.0))
-
-    @wp.func
-    def heal_joint(data: wp.ref[Data], joint: int):
-        for i in range(data.p.joint_q_start[joint], data.p.joint_q_start[joint + 1]):
-            heal(data.inputs.target_q, i, data.initial_inputs.target_q[i])
-        for i in range(data.p.joint_qd_start[joint], data.p.joint_qd_start[joint + 1]):
-            heal(data.inputs.joint_f, i, data.initial_inputs.joint_f[i])
-            heal(data.inputs.target_qd, i, data.initial_inputs.target_qd[i])
-            heal(data.inputs.act, i, data.initial_inputs.act[i])
-
-    @wp.func
-    def reset_joint(data: wp.ref[Data], joint: int, flags: int, new_q: New, new_qd: New):
-        """Coordinates of the model, or those that were given, which are in the order of the state."""
-        if (flags & RESET_Q) != 0:
-            for i in range(data.p.joint_q_start[joint], data.p.joint_q_start[joint + 1]):
-                if new_q.shape[0] > 0:
-                    data.state.joint_q[i] = new_q[i]
-                else:
-                    data.state.joint_q[i] = scalar(data.initial.joint_q[i])
-        if (flags & RESET_QD) != 0:
-            iv = data.p.joint_qd_start[joint]
-            if new_qd.shape[0] > 0:
-                for i in range(iv, data.p.joint_qd_start[joint + 1]):
-                    data.state.joint_qd[i] = new_qd[i]
-            elif data.state.public_velocity == 0 and is_floating(data.p.joint_type[joint]):
-                r = com_offset(data.p, joint, data.initial.joint_q)
-                w, v = public_to_sap_velocity(load3(data.initial.joint_qd, iv), load3(data.initial.joint_qd, iv + 3), r)
-                for i in range(3):
-                    data.state.joint_qd[iv + i] = scalar(w[i])
-                    data.state.joint_qd[iv + 3 + i] = scalar(v[i])
-            else:
-                for i in range(iv, data.p.joint_qd_start[joint + 1]):
-                    data.state.joint_qd[i] = scalar(data.initial.joint_qd[i])
-
-    @wp.func
-    def reset_body(data: wp.ref[Data], b: int, flags: int):
-        body = data.layout.body_newton[b]
-        if (flags & RESET_Q) != 0:
-            x = wp.transform_get_translation(data.initial.body_q[body])
-            r = wp.transform_get_rotation(data.initial.body_q[body])
-            q = state.quat(scalar(r[0]), scalar(r[1]), scalar(r[2]), scalar(r[3]))
-            if wp.static(state is FP64):  # as `SapModel.state` does it, in this order
-                q = q / wp.sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
-            data.state.body_q[body] = state.transform(state.vec3(scalar(x[0]), scalar(x[1]), scalar(x[2])), q)
-        if (flags & RESET_QD) != 0:
-            data.state.body_qd[body] = data.initial.body_qd[body]
-        if (flags & RESET_F) != 0:
-            data.state.body_f[body] = wp.spatial_vectorf()
-        world = data.layout.body_world[b]
-        before = wp.max(b - 1, 0)
-        if (
-            b == 0
-            or data.layout.body_world[before] != world
-            or data.layout.body_mask[before] != data.layout.body_mask[b]
-        ):
-            data.outcome.status[world] = 0  # by one of its bodies
-            data.outcome.iterations[world] = 0
-            data.outcome.line_iterations[world] = 0
-            data.outcome.residual[world] = wp.float64(0.0)
-            data.outcome.contact_count[world] = 0
-            data.outcome.truncated[world] = 0
-
-    @solver_kernel
-    def reset(
-        data: wp.array[Data], mask: Bools, masked: int, flags: int, bodies: int, joints: int, new_q: New, new_qd: New
-    ):
-        i = wp.tid()
-        if i < bodies:
-            if is_chosen(data[0].layout.body_mask[i], mask, masked):
-                reset_body(data[0], i, flags)
-        if i < joints:
-            child = data[0].layout.newton_body[data[0].p.joint_child[i]]
-            if is_chosen(data[0].layout.body_mask[child], mask, masked):
-                reset_joint(data[0], i, flags, new_q, new_qd)
-                if data[0].has_inputs != 0:
-                    heal_joint(data[0], i)
-        if i < data[0].ctrl.shape[0]:
-            world = data[0].actuator_world[i]
-            if masked == 0 or (world >= 0 and is_chosen(world, mask, masked)):
-                heal(data[0].ctrl, i, wp.float32(0.0))
-
-    return reset
+    i = wp.tid()
+    if i < bodies:
+        if is_chosen(data[0].layout.body_mask[i], mask, masked):
+            reset_body(data[0], i, flags)
+    if i < joints:
+        child = data[0].layout.newton_body[data[0].parameters.joint_child[i]]
+        if is_chosen(data[0].layout.body_mask[child], mask, masked):
+            reset_joint(data[0], i, flags, new_q, new_qd)
+            if data[0].has_inputs != 0:
+                heal_joint(data[0], i)
+    if i < data[0].ctrl.shape[0]:
+        world = data[0].actuator_world[i]
+        if masked == 0 or (world >= 0 and is_chosen(world, mask, masked)):
+            heal(data[0].ctrl, i, wp.float32(0.0))
 
 
 class SapReset:
     """Resets worlds to what the model's arrays say now; allocates nothing for a state it knows."""
 
-    def __init__(self, solver: Any):
+    def __init__(self, solver: SolverSAP):
         """View the model's initial state."""
         self._solver = solver
         self._no_mask = wp.empty(0, dtype=wp.bool, device=solver.model.device)
@@ -188,7 +201,7 @@ class SapReset:
         bodies, joints = solver.sizes.body_count, model.joint_count
         ctrl = self._ctrl(control)
         wp.launch(
-            make_reset_kernel(TYPES[state.precision]),
+            reset.of(Variant(state=TYPES[state.precision])),
             dim=max(bodies, joints, 0 if ctrl is None else len(ctrl)),
             inputs=[
                 self._argument(state, control, ctrl),
@@ -222,8 +235,8 @@ class SapReset:
             arrays |= {"ctrl": ctrl, "actuator_world": model.mujoco.actuator_world}
 
         def make() -> Any:
-            data: Any = make_reset_data(TYPES[state.precision])()
-            data.layout, data.p = solver.layout, solver.boundary.parameters
+            data: Any = ResetData.of(Variant(state=TYPES[state.precision]))()
+            data.layout, data.parameters = solver.layout, solver.boundary.parameters
             data.state.public_velocity = int(state.joint_qd_order == "public")
             data.has_inputs = int(control is not None)
             return data

@@ -1,36 +1,42 @@
-"""Stages 1 and 5: a state comes in, a state goes out, and between two steps it can stay.
+"""`SapBoundary`: both ends of a step, where a state comes in and where one goes out; between steps it can stay.
 
 begin      read joint_q, joint_qd and forces of a state in sap order, and place its bodies for the step
 continue   advance with the velocity that the solve found, and place the bodies for the next step: of the state only
            the poses are written, for collision detection
-end        advance likewise, and write all of the state
+end        advance with that velocity, and write all of the state
 place      no step: let the bodies of a state follow its joints
 
 The solver works on fp64 copies of the coordinates. Continuing rounds them as the state would hold them, so many steps
 give the same bits whether or not the state was written in between.
 """
 
-import functools
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import warp as wp
 
 from ...core.kernels.lanes import barrier, lane, lane_count
-from ...core.kernels.launch import WorldRange, solver_kernel
-from ...core.kernels.scratch import Scratch, Slot, make_window, world_starts
-from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, make_flat, struct_parameter
-from ...core.kernels.types import FP64, TYPES, Bools, Types
-from ...model.model import SapControl, SapState
-from ..model.layout import LayoutSizes
+from ...core.kernels.launch import WorldRange, kernel
+from ...core.kernels.scratch import Scratch, Slot, window, world_starts
+from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, argument, flat
+from ...core.kernels.template import Parameter, Variant, device
+from ...core.kernels.types import FP64, TYPES, Bools
+from ...model.model import SapControl, SapModel, SapState
+from ..model.layout import Layout, LayoutSizes
 from ..model.links import Links
-from ..model.motion_data import FORCED, KINEMATICS, entry_counts, make_motion_data
+from ..model.motion_data import FORCED, KINEMATICS, MotionData, entry_counts
 from ..settings.status import FREE_MOTION_FAILED
-from .boundary_data import CarriedMotion, Coordinates, make_boundary_data, make_state_arrays
-from .floating_children import make_carried
-from .integrate import CENTERED, make_advance_world
-from .kinematics import make_place_world
-from .reading import make_force_reading, make_reading
-from .writing import make_write_bodies, make_writing
+from .boundary_data import BoundaryData, Coordinates, FloatingChildMotion, StateArrays
+from .floating_children import release_floating_children, remember_floating_children
+from .integrate import CENTERED, advance_world
+from .kinematics import place_world
+from .reading import order_velocities, read_coordinates, read_forces, read_loops, watch_anew_if_set
+from .writing import round_coordinates, write_bodies, write_coordinates
+
+if TYPE_CHECKING:
+    from ..dynamics.free_motion import SapFreeMotion
+    from ..minimize.solve import SapContactSolve
 
 BEGIN = wp.constant(0)
 CONTINUE = wp.constant(1)
@@ -38,145 +44,138 @@ END = wp.constant(2)
 PLACE = wp.constant(3)
 """What the kernel does."""
 
+has_floating_children = Parameter("has_floating_children")
+"""Whether floating bodies below others are to move in the world (`floating_children`)."""
 
-@functools.cache
-def make_advance(pose: Types, types: Types, carries: bool) -> Any:
-    """``advance(io, world, dt)``: new positions from the velocity of the solve, by all lanes of a block.
+flat_io, flat_arrays = flat(BoundaryData), flat(StateArrays)
+shift_scratch = window(BoundaryData, KINEMATICS, "motion.")
+BoundaryArgument, read_io = argument(BoundaryData)
 
-    ``carries`` says whether floating bodies below others are to move in the world (`floating_children`).
+
+@device
+def place_moving(io: wp.ref[BoundaryData], world: int, after: int):
+    """Place the bodies of a world, with the velocities before the step (``after`` 0) or those after it (1)."""
+    e_end = io.layout.world_dof[world + 1]
+    e = int(io.layout.world_dof[world] + lane())
+    while e < e_end:
+        dof = io.layout.dof_newton[e]
+        io.motion.v0[e] = wp.where(after != 0, io.v_new[dof], io.coordinates.v[dof])
+        e += lane_count()
+    barrier()
+    place_world(io, world)
+    barrier()
+
+
+@device
+def release_by_depth(io: wp.ref[BoundaryData], world: int, dt: wp.float64):
+    """Find the joint coordinates of a world's floating children, one depth after the other: they may have children."""
+    i_end = io.layout.world_floating_child[world + 1]
+    i = int(io.layout.world_floating_child[world])
+    while i < i_end:
+        depth = io.layout.floating_child_depth[i]
+        place_moving(io, world, 1)
+        last = int(i)
+        while last < i_end and io.layout.floating_child_depth[last] == depth:
+            last += 1
+        k = i + lane()
+        while k < last:
+            release_floating_children(io, k, dt)
+            k += lane_count()
+        barrier()
+        i = last
+
+
+@device
+def advance(io: wp.ref[BoundaryData], world: int, dt: wp.float64):
+    """Find new positions from the velocity of the solve, by all lanes of a block.
+
+    A world that failed keeps its positions, and its velocities.
     """
-    Boundary = make_boundary_data(pose, types)
-    advance_world, place_world = make_advance_world(pose, types), make_place_world(pose, types)
-    remember_carried, release_carried = make_carried(pose, types)
-
-    @wp.func
-    def place_moving(io: wp.ref[Boundary], world: int, after: int):
-        """Place the bodies of a world, with the velocities before the step or those after it."""
+    if io.status[world] < FREE_MOTION_FAILED:
+        if wp.static(has_floating_children):
+            for after in range(2):
+                place_moving(io, world, after)
+                remember_floating_children(io, world, after)
+        advance_world(io, world, dt)
+        if wp.static(has_floating_children):
+            release_by_depth(io, world, dt)
+    else:
         e_end = io.layout.world_dof[world + 1]
         e = int(io.layout.world_dof[world] + lane())
         while e < e_end:
-            dof = io.layout.dof_newton[e]
-            io.d.v0[e] = wp.where(after != 0, io.v_new[dof], io.c.v[dof])
+            io.v_new[io.layout.dof_newton[e]] = io.coordinates.v[io.layout.dof_newton[e]]
             e += lane_count()
         barrier()
-        place_world(io, world)
+
+
+@device
+def pass_boundary(world: int, task: int, io_in: BoundaryArgument, state_in: wp.array[StateArrays], dt: wp.float64):
+    """Do one of the four tasks for one world, by all lanes of a block."""
+    io = read_io(io_in)
+    arrays = state_in[0]
+    starts = world_starts(io.share, io.layout.world_body[world], io.layout.world_dof[world], 0, 0)
+    shift_scratch(io, starts)
+    flat_io(io)
+    flat_arrays(arrays)
+    forced = task == BEGIN
+    if task == CONTINUE:
+        forced = (io.motion.mark[world] & FORCED) != 0
+    flags = int(0)
+    if task == BEGIN or task == PLACE:
+        flags = read_coordinates(io, arrays, world)
+        if task == PLACE:
+            wp.atomic_min(io.energy_watch, world, 0)  # lanes may do so at once
+    else:
+        advance(io, world, dt)
+        flags = round_coordinates(io, arrays, world)
+        if task == END:
+            write_coordinates(io, arrays, world)
+    barrier()
+    order_velocities(io, arrays, world)
+    barrier()
+    place_world(io, world)
+    if task != BEGIN:
+        write_bodies(io, arrays, world, task != CONTINUE)
+        if world == 0 and lane() == 0 and task != PLACE:
+            io.time[0] = io.time[0] + dt
+            io.frame[0] = io.frame[0] + wp.int64(1)
+    if task == BEGIN:
+        watch_anew_if_set(io, world)
+    if task == BEGIN or task == CONTINUE:
+        if lane() == 0:
+            io.motion.mark[world] = 0
         barrier()
-
-    @wp.func
-    def release_all(io: wp.ref[Boundary], world: int, dt: wp.float64):
-        """Joint coordinates of carried bodies, one depth after the other: a carried body may carry another one."""
-        i_end = io.layout.world_carried[world + 1]
-        i = int(io.layout.world_carried[world])
-        while i < i_end:
-            depth = io.layout.carried_depth[i]
-            place_moving(io, world, 1)
-            last = int(i)
-            while last < i_end and io.layout.carried_depth[last] == depth:
-                last += 1
-            k = i + lane()
-            while k < last:
-                release_carried(io, k, dt)
-                k += lane_count()
-            barrier()
-            i = last
-
-    @wp.func
-    def advance(io: wp.ref[Boundary], world: int, dt: wp.float64):
-        """New positions; a world that failed keeps its own, and its velocities."""
-        if io.status[world] < FREE_MOTION_FAILED:
-            if wp.static(carries):
-                for after in range(2):
-                    place_moving(io, world, after)
-                    remember_carried(io, world, after)
-            advance_world(io, world, dt)
-            if wp.static(carries):
-                release_all(io, world, dt)
-        else:
-            e_end = io.layout.world_dof[world + 1]
-            e = int(io.layout.world_dof[world] + lane())
-            while e < e_end:
-                io.v_new[io.layout.dof_newton[e]] = io.c.v[io.layout.dof_newton[e]]
-                e += lane_count()
-            barrier()
-
-    return advance
+        if forced:
+            flags = flags | read_forces(io, arrays, world)
+            read_loops(io, arrays, world)
+        if flags != 0:
+            wp.atomic_or(io.motion.mark, world, flags)
 
 
-@functools.cache
-def make_boundary_kernel(state: Types, pose: Types, types: Types, carries: bool, by_value: bool):
-    """The kernel for states of one precision, poses and motions of others: one block per world.
-
-    ``by_value`` is that of `struct_parameter`.
-    """
-    Boundary, StateArrays = make_boundary_data(pose, types), make_state_arrays(state)
-    advance, place_world = make_advance(pose, types, carries), make_place_world(pose, types)
-    reading, forces = make_reading(state, pose, types), make_force_reading(state, pose, types)
-    read_coordinates, order_velocities = reading.read_coordinates, reading.order_velocities
-    notice_kick, read_forces, read_loops = reading.notice_kick, forces.read_forces, forces.read_loops
-    writing, write_bodies = make_writing(state, pose, types), make_write_bodies(state, pose, types)
-    round_coordinates, write_coordinates = writing.round_coordinates, writing.write_coordinates
-    flat_io, flat_state = make_flat(Boundary), make_flat(StateArrays)
-    window = make_window(Boundary, tuple((f"d.{name}", at) for name, at in KINEMATICS))
-    io_type, read_io = struct_parameter(Boundary, by_value)
-
-    @wp.func
-    def pass_boundary(world: int, task: int, io_in: io_type, state_in: wp.array[StateArrays], dt: wp.float64):
-        io = read_io(io_in)
-        s = state_in[0]
-        starts = world_starts(io.slot, io.layout.world_body[world], io.layout.world_dof[world], 0, 0)
-        window(io, starts)
-        flat_io(io)
-        flat_state(s)
-        forced = task == BEGIN
-        if task == CONTINUE:
-            forced = (io.d.mark[world] & FORCED) != 0
-        mark = int(0)
-        if task == BEGIN or task == PLACE:
-            mark = read_coordinates(io, s, world)
-            if task == PLACE:
-                wp.atomic_min(io.watched, world, 0)  # lanes may do so at once
-        else:
-            advance(io, world, dt)
-            mark = round_coordinates(io, s, world)
-            if task == END:
-                write_coordinates(io, s, world)
-        barrier()
-        order_velocities(io, s, world)
-        barrier()
-        place_world(io, world)
-        if task != BEGIN:
-            write_bodies(io, s, world, task != CONTINUE)
-            if world == 0 and lane() == 0 and task != PLACE:
-                io.time[0] = io.time[0] + dt
-                io.frame[0] = io.frame[0] + wp.int64(1)
-        if task == BEGIN:
-            notice_kick(io, world)
-        if task == BEGIN or task == CONTINUE:
-            if lane() == 0:
-                io.d.mark[world] = 0
-            barrier()
-            if forced:
-                mark = mark | read_forces(io, s, world)
-                read_loops(io, s, world)
-            if mark != 0:
-                wp.atomic_or(io.d.mark, world, mark)
-
-    @solver_kernel
-    def boundary(first_world: int, task: int, io: io_type, state: wp.array[StateArrays], mask: Bools, dt: wp.float64):
-        world = first_world + wp.tid() // lane_count()
-        if mask.shape[0] > 0:
-            if not mask[world]:
-                return
-        pass_boundary(world, task, io, state, dt)
-
-    return boundary
+@kernel
+def boundary(
+    first_world: int, task: int, io: BoundaryArgument, state_in: wp.array[StateArrays], mask: Bools, dt: wp.float64
+):
+    """Do one of the four tasks, one block per world. An empty mask stands for all worlds."""
+    world = first_world + wp.tid() // lane_count()
+    if mask.shape[0] > 0:
+        if not mask[world]:
+            return
+    pass_boundary(world, task, io, state_in, dt)
 
 
 class SapBoundary:
     """Both ends of a step: the solver's own copy of a state and a control, and the clock."""
 
     def __init__(
-        self, model: Any, layout: Any, sizes: LayoutSizes, parameters: Any, links: Links, free_motion: Any, outcome: Any
+        self,
+        model: SapModel,
+        layout: Layout,
+        sizes: LayoutSizes,
+        parameters: Any,
+        links: Links,
+        free_motion: SapFreeMotion,
+        outcome: SapContactSolve,
     ):
         """Allocate the copies. ``outcome`` is the solve, whose velocity and status end a step."""
         self.model, self._layout, self._sizes, self._links = model, layout, sizes, links
@@ -190,29 +189,30 @@ class SapBoundary:
         self.coordinates = coordinates
         self.time = wp.zeros(1, dtype=wp.float64, device=model.device)
         self.frame = wp.zeros(1, dtype=wp.int64, device=model.device)
-        self._carried = wp.zeros(sizes.carried_count, dtype=CarriedMotion, device=model.device)
-        self._carries = sizes.carried_count > 0 and outcome.integration >= int(CENTERED)
+        self._floating_children = wp.zeros(sizes.floating_child_count, dtype=FloatingChildMotion, device=model.device)
+        moves_children = sizes.floating_child_count > 0 and outcome.integration >= int(CENTERED)
+        self._variant = free_motion.variant | {"has_floating_children": moves_children}
         self._states = StructCache(model.device)
         self._no_mask = wp.empty(0, dtype=wp.bool, device=model.device)
-        self._after: dict[str, Any] = {}
+        self._after: dict[Variant, Any] = {}
         self._scratch = Scratch(self._layout, self._sizes, model.device)
         self.refresh(parameters)
 
     def refresh(self, parameters: Any) -> None:
         """Take Newton's joint and body arrays, which may have been replaced."""
         self.parameters = parameters
-        self._here = self._argument(self._motion.pose_types, self._motion.types, self._motion.data, Slot())
-        self._ends: dict[str, tuple[Types, Types, StructArgument]] = {}
+        self._here = self._argument(self._variant, self._motion.data, Slot())
+        self._ends: dict[Variant, StructArgument] = {}
 
     def begin(self, state: SapState, control: SapControl, worlds: WorldRange) -> None:
         """Read ``state`` and ``control``, and place the bodies for the free motion."""
         self._launch(BEGIN, state, control, 0.0, worlds)
 
     def continues(self, state: SapState) -> bool:
-        """Whether joint coordinates of ``state`` stay as they are until `end`."""
-        return self._end_types(state) == (self._motion.pose_types, self._motion.types)
+        """Return True if joint coordinates of ``state`` stay as they are until `end`."""
+        return self._end_variant(state) == self._variant
 
-    def proceed(self, state: SapState, control: SapControl, dt: float, worlds: WorldRange) -> None:
+    def continue_step(self, state: SapState, control: SapControl, dt: float, worlds: WorldRange) -> None:
         """Finish a step and begin the next one with the same forces: the same bits as `end` and `begin`.
 
         Of ``state`` only the poses are written.
@@ -233,29 +233,27 @@ class SapBoundary:
 
     def _launch(
         self,
-        task: Any,
+        task: int,
         state: SapState,
         control: SapControl,
         dt: float,
         worlds: WorldRange,
         mask: wp.array | None = None,
     ) -> None:
-        pose, types, io = self._motion.pose_types, self._motion.types, self._here
+        variant, io = self._variant, self._here
         if task in (END, PLACE):
-            pose, types, io = self._end(state)
-        kernel = self._kernel(state, pose, types)
+            variant, io = self._end_variant(state), self._end(state)
         arrays, chosen = self._state(state, control), self._no_mask if mask is None else mask
-        blocks = self._scratch.max_blocks if io.struct.slot.shared else 0
-        worlds.launch(kernel, int(task), io.best, arrays, chosen, dt, device=self.model.device, max_blocks=blocks)
+        blocks = self._scratch.max_blocks if io.struct.share.shared else 0
+        inputs = (int(task), io.best, arrays, chosen, dt)
+        worlds.launch(self._kernel(state, variant), *inputs, device=self.model.device, max_blocks=blocks)
 
     def kernels(self, state: SapState) -> list[Any]:
-        """What these launch for a state like ``state``."""
-        types = {(self._motion.pose_types, self._motion.types), self._end_types(state)}
-        return [self._kernel(state, *each) for each in types]
+        """Return the kernels that these methods launch for a state like ``state``."""
+        return [self._kernel(state, variant) for variant in {self._variant, self._end_variant(state)}]
 
-    def _kernel(self, state: SapState, pose: Types, types: Types) -> Any:
-        on_cuda = not self.model.device.is_cpu
-        return make_boundary_kernel(TYPES[state.precision], pose, types, self._carries, on_cuda)
+    def _kernel(self, state: SapState, variant: Variant) -> Any:
+        return boundary.of(variant | {"state": TYPES[state.precision]})
 
     def _state(self, state: SapState, control: SapControl) -> wp.array:
         names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
@@ -263,49 +261,44 @@ class SapBoundary:
         orders = (state.joint_qd_order, control.joint_f_order, state.body_f_order)
 
         def make() -> Any:
-            struct: Any = make_state_arrays(TYPES[state.precision])()
+            struct: Any = StateArrays.of(Variant(state=TYPES[state.precision]))()
             public = [int(order == "public") for order in orders]
             struct.public_velocity, struct.public_joint_force, struct.public_body_force = public
             return struct
 
         return self._states.get(arrays, make, orders)
 
-    def _end_types(self, state: SapState) -> tuple[Types, Types]:
-        """Precision of the poses and motions that a state gets: not coarser than the state itself."""
+    def _end_variant(self, state: SapState) -> Variant:
+        """The variant for poses and motions that a state gets: not coarser than the state itself."""
         if state.precision == "fp64":
-            return FP64, FP64
-        return self._motion.pose_types, self._motion.types
+            return self._variant | {"pose": FP64, "dynamics": FP64}
+        return self._variant
 
-    def _end(self, state: SapState) -> tuple[Types, Types, StructArgument]:
+    def _end(self, state: SapState) -> StructArgument:
         """Where the bodies of a finished state are placed: apart from those of its start, which can still be read."""
-        pose, types = self._end_types(state)
-        key = f"{pose.name} {types.name}"
-        if key not in self._ends:
-            device, sizes = self.model.device, self._sizes
+        variant = self._end_variant(state)
+        if variant not in self._ends:
+            sizes, scratch = self._sizes, self._scratch
             shared = sizes.dof_count == sizes.free_dof_count  # others belong to no world
-            scratch = self._scratch
-            if key not in self._after:
-                bodies, dofs = (
-                    (scratch.body_count, scratch.dof_count) if shared else (sizes.body_count, sizes.dof_count)
-                )
+            if variant not in self._after:
+                bodies, dofs = sizes.body_count, sizes.dof_count
+                if shared:
+                    bodies, dofs = scratch.body_count, scratch.dof_count
                 counts = dict.fromkeys(entry_counts(sizes), 0) | dict.fromkeys(("composite", "diagonal"), 0)
                 counts |= {"column_force": 0, "applied": 0} | {name: dofs for name, at in KINEMATICS if at == "dof"}
-                self._after[key] = make_motion_data(pose, types)()
-                allocate_arrays(self._after[key], counts, bodies, device)
-            self._ends[key] = (
-                pose,
-                types,
-                self._argument(pose, types, self._after[key], scratch.slot if shared else Slot()),
-            )
-        return self._ends[key]
+                self._after[variant] = MotionData.of(variant)()
+                allocate_arrays(self._after[variant], counts, bodies, self.model.device)
+            share = scratch.slot if shared else Slot()
+            self._ends[variant] = self._argument(variant, self._after[variant], share)
+        return self._ends[variant]
 
-    def _argument(self, pose: Types, types: Types, data: Any, slot: Any) -> StructArgument:
-        io: Any = make_boundary_data(pose, types)()
-        io.layout, io.joints, io.c, io.d = self._layout, self.parameters, self.coordinates, data
-        io.links, io.axis = self._links.get(pose)
-        io.carried = self._carried
-        io.slot, io.integration = slot, self._outcome.integration
+    def _argument(self, variant: Variant, motion: Any, share: Any) -> StructArgument:
+        io: Any = BoundaryData.of(variant)()
+        io.layout, io.joints, io.coordinates, io.motion = self._layout, self.parameters, self.coordinates, motion
+        io.links, io.axis = self._links.get(variant["pose"])
+        io.floating_children = self._floating_children
+        io.share, io.integration = share, self._outcome.integration
         io.status, io.v_new = self._outcome.status, self._outcome.velocity
-        io.watched = self._motion.data.energy_watch
+        io.energy_watch = self._motion.data.energy_watch
         io.time, io.frame = self.time, self.frame
         return StructArgument(io, self.model.device)

@@ -1,1 +1,1 @@
-"""Lengths: tendons and actuators that are no drives of joints."""
+"""Tendons and other transmissions, and actuators that are not drives of joints."""

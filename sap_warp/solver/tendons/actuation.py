@@ -1,4 +1,4 @@
-"""Actuators that are rows of their own: their parameters on the device, and their activations.
+"""Actuators that are equations of their own: their parameters on the device, and their activations.
 
 Parameters are packed at construction and by `notify_model_changed`; effort limits of joints are read in every step.
 Activations belong to the solver, not to a state: a step advances them, a reset of a world sets them back.
@@ -6,17 +6,22 @@ Activations belong to the solver, not to a state: a step advances them, a reset 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
 from newton.solvers import SolverMuJoCo
 
 from ...core.kernels.structs import StructCache
+from ...core.kernels.template import Variant
+from ...model.joint_types import SCALAR_JOINTS
 from ..joints.motors import ranges, reader
-from ..model.layout import SCALAR_JOINTS
 from .actuators import Actuator, ActuatorArrays, reset_activations, set_activations
-from .sources import LengthModel, actuator_places, row_actuators, tendon_count
+from .sources import Term, TransmissionModel, actuator_objects, row_actuators, tendon_count
+
+if TYPE_CHECKING:
+    from ...model.model import SapModel
 
 _MUSCLE = 2
 _AUTO = 2
@@ -25,8 +30,8 @@ _AUTO = 2
 class SapActuation:
     """Owns parameters and activations; `act` may be read and written between steps, by Newton's actuator."""
 
-    def __init__(self, model: Any):
-        """Read ``model``, a `SapModel`."""
+    def __init__(self, model: SapModel):
+        """Read the actuators of ``model`` that are not drives of joints."""
         self._model = model.newton_model
         self.chosen = row_actuators(self._model)
         self.total = int(self._model.custom_frequency_counts.get("mujoco:actuator", 0)) if len(self.chosen) else 0
@@ -65,11 +70,11 @@ class SapActuation:
         packed[self.chosen] = mine
         self._parameters.assign(wp.array(packed, dtype=Actuator, device=model.device))
 
-    def _limit_by_joints(self, mine: np.ndarray, read: Any) -> None:
+    def _limit_by_joints(self, mine: np.ndarray, read: Callable[[str], np.ndarray]) -> None:
         """Force ranges within what tendons allow, and joints whose limits hold; gears lead from one to the other."""
         model = self._model
         mine["limit_dof"] = -1
-        target, _ = actuator_places(model, self.chosen)
+        target, _ = actuator_objects(model, self.chosen)
         joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
         gear = np.abs(read("gear")[:, 0].astype(float))
         for i in np.flatnonzero((read("trntype") <= 1) & (target >= 0) & (gear > 0.0)):
@@ -89,7 +94,7 @@ class SapActuation:
                 )
 
     def has_weak_muscles(self) -> bool:
-        """Whether there are muscles whose strength is -1: it follows from the model."""
+        """Return True if there are muscles whose strength is -1: it follows from the model."""
         if not self.total:
             return False
         read = reader(self._model, self.chosen)
@@ -97,11 +102,11 @@ class SapActuation:
             bool(((read(f"{n}type") == _MUSCLE) & (read(f"{n}prm")[:, 2] < 0.0)).any()) for n in ("gain", "bias")
         )
 
-    def scale_muscles(self, lengths: LengthModel, acc0: Any) -> None:
-        """Give muscles whose strength is -1 the one that MuJoCo gives them: scale over ``acc0(actuator)`` [m/s^2]."""
+    def scale_muscles(self, sources: TransmissionModel, acc0: Callable[[Term], float]) -> None:
+        """Give muscles whose strength is -1 the one that MuJoCo gives them: scale over ``acc0(term)`` [m/s^2]."""
         packed = self._parameters.numpy()
         changed = False
-        for term in lengths.terms:
+        for term in sources.terms:
             if term.actuator < 0:
                 continue
             entry = packed[term.actuator]
@@ -127,10 +132,10 @@ class SapActuation:
         if self.has_dynamics:
             mask = self._no_mask if world_mask is None else world_mask
             inputs = [self.arrays(None), mask, int(world_mask is not None)]
-            wp.launch(reset_activations, dim=self.total, inputs=inputs, device=self._model.device)
+            wp.launch(reset_activations.of(Variant()), dim=self.total, inputs=inputs, device=self._model.device)
 
     def set(self, values: wp.array, world_mask: wp.array) -> None:
         """Give the activations of one world, float64 and by actuator, to the worlds of a mask."""
         if self.has_dynamics:
             inputs = [self.arrays(None), values, world_mask]
-            wp.launch(set_activations, dim=self.total, inputs=inputs, device=self._model.device)
+            wp.launch(set_activations.of(Variant()), dim=self.total, inputs=inputs, device=self._model.device)

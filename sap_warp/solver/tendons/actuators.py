@@ -3,20 +3,19 @@
     input      ctrl clamped to its range
     x          the input itself, or an activation with dynamics of its own:
                INTEGRATOR  dx/dt = input              FILTER  dx/dt = (input - x)/tau
-               FILTER_EXACT  the same, integrated exactly       MUSCLE  towards the input, faster upwards than downwards
+               FILTER_EXACT  FILTER, integrated exactly       MUSCLE  towards the input, faster upwards than downwards
     gain       FIXED  g0      AFFINE  g0 + g1 L + g2 dL/dt      MUSCLE  -F0 of length and speed
     bias       NONE   0       AFFINE  b0 + b1 L + b2 dL/dt      MUSCLE  -F0 of length
 
 The activation changes after it has acted, unless the actuator is ``actearly``.
 """
 
-import functools
-from typing import Any
+from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.launch import solver_kernel
-from ...core.kernels.types import Bools
+from ...core.kernels.launch import kernel
+from ...core.kernels.types import Bools, Doubles
 
 INTEGRATOR = wp.constant(1)
 FILTER = wp.constant(2)
@@ -26,6 +25,7 @@ AFFINE = wp.constant(1)
 MUSCLE = wp.constant(2)
 TINY = 1e-15
 
+F = wp.float64
 vec10 = wp.types.vector(length=10, dtype=wp.float64)
 
 
@@ -37,7 +37,7 @@ class Actuator:
     gain: int
     bias: int
     early: int
-    acts: int  # whether a row reads it
+    acts: int  # 1 if an equation reads it
     world: int  # -1 belongs to no world
     ctrl_low: wp.float64
     ctrl_high: wp.float64
@@ -75,176 +75,162 @@ class Force:
     high: wp.float64
 
 
-@functools.cache
-def make_activation() -> Any:
-    """``activation(a, x, ctrl, h)``: the activation after a step of h."""
-    F = wp.float64
-
-    @wp.func
-    def smooth_step(x: F) -> F:
-        y = wp.clamp(x, F(0.0), F(1.0))
-        return y * y * y * (y * (F(6.0) * y - F(15.0)) + F(10.0))
-
-    @wp.func
-    def muscle_rate(ctrl: F, x: F, prm: vec10) -> F:
-        u = wp.clamp(ctrl, F(0.0), F(1.0))
-        y = wp.clamp(x, F(0.0), F(1.0))
-        rise = prm[0] * (F(0.5) + F(1.5) * y)
-        fall = prm[1] / (F(0.5) + F(1.5) * y)
-        tau = wp.where(u > x, rise, fall)
-        if prm[2] >= F(wp.static(TINY)):
-            tau = fall + (rise - fall) * smooth_step((u - x) / prm[2] + F(0.5))
-        return (u - x) / wp.max(tau, F(wp.static(TINY)))
-
-    @wp.func
-    def activation(a: wp.ref[Actuator], x: F, ctrl: F, h: F) -> F:
-        tau = wp.max(a.dynprm[0], F(wp.static(TINY)))
-        y = x
-        if a.dynamics == INTEGRATOR:
-            y = x + h * ctrl
-        elif a.dynamics == FILTER:
-            y = x + h * (ctrl - x) / tau
-        elif a.dynamics == FILTER_EXACT:
-            y = x + (ctrl - x) * (F(1.0) - wp.exp(-h / tau))
-        elif a.dynamics == MUSCLE_DYNAMICS:
-            y = x + h * muscle_rate(ctrl, x, a.dynprm)
-        return wp.clamp(y, a.act_low, a.act_high)
-
-    return activation
+@wp.func
+def smooth_step(x: F) -> F:
+    """Polynomial of fifth degree that goes from 0 at x = 0 to 1 at x = 1 with no slope or curvature at the ends."""
+    y = wp.clamp(x, F(0.0), F(1.0))
+    return y * y * y * (y * (F(6.0) * y - F(15.0)) + F(10.0))
 
 
-@functools.cache
-def make_muscle() -> Any:
-    """``muscle_gain(L, V, range, prm)`` and ``muscle_bias(L, range, prm)`` [N].
+@wp.func
+def muscle_rate(ctrl: F, x: F, prm: vec10) -> F:
+    """dx/dt of a muscle's activation. Parameters: time constants of rise and fall, width of a smooth passage."""
+    u = wp.clamp(ctrl, F(0.0), F(1.0))
+    y = wp.clamp(x, F(0.0), F(1.0))
+    rise = prm[0] * (F(0.5) + F(1.5) * y)
+    fall = prm[1] / (F(0.5) + F(1.5) * y)
+    tau = wp.where(u > x, rise, fall)
+    if prm[2] >= F(wp.static(TINY)):
+        tau = fall + (rise - fall) * smooth_step((u - x) / prm[2] + F(0.5))
+    return (u - x) / wp.max(tau, F(wp.static(TINY)))
+
+
+@wp.func
+def activation(actuator: wp.ref[Actuator], x: F, ctrl: F, h: F) -> F:
+    """Activation after a step of h from x."""
+    tau = wp.max(actuator.dynprm[0], F(wp.static(TINY)))
+    y = x
+    if actuator.dynamics == INTEGRATOR:
+        y = x + h * ctrl
+    elif actuator.dynamics == FILTER:
+        y = x + h * (ctrl - x) / tau
+    elif actuator.dynamics == FILTER_EXACT:
+        y = x + (ctrl - x) * (F(1.0) - wp.exp(-h / tau))
+    elif actuator.dynamics == MUSCLE_DYNAMICS:
+        y = x + h * muscle_rate(ctrl, x, actuator.dynprm)
+    return wp.clamp(y, actuator.act_low, actuator.act_high)
+
+
+@wp.func
+def normalized_length(length: F, low: F, high: F, prm: vec10):
+    """Length in units of the optimal length, and the optimal length."""
+    L0 = (high - low) / wp.max(prm[1] - prm[0], F(wp.static(TINY)))
+    return prm[0] + (length - low) / wp.max(L0, F(wp.static(TINY))), L0
+
+
+@wp.func
+def force_by_length(L: F, lmin: F, lmax: F) -> F:
+    """Active force by length: a bump of parabolas from lmin over 1 to lmax."""
+    a = F(0.5) * (lmin + F(1.0))
+    b = F(0.5) * (F(1.0) + lmax)
+    out = F(0.0)
+    if L >= lmin and L <= lmax:
+        if L <= a:
+            x = (L - lmin) / wp.max(a - lmin, F(wp.static(TINY)))
+            out = F(0.5) * x * x
+        elif L <= F(1.0):
+            x = (F(1.0) - L) / wp.max(F(1.0) - a, F(wp.static(TINY)))
+            out = F(1.0) - F(0.5) * x * x
+        elif L <= b:
+            x = (L - F(1.0)) / wp.max(b - F(1.0), F(wp.static(TINY)))
+            out = F(1.0) - F(0.5) * x * x
+        else:
+            x = (lmax - L) / wp.max(lmax - b, F(wp.static(TINY)))
+            out = F(0.5) * x * x
+    return out
+
+
+@wp.func
+def muscle_gain(length: F, speed: F, low: F, high: F, prm: vec10) -> F:
+    """Active force [N] of a fully activated muscle at a length and speed, negative since muscles pull.
 
     Parameters: range of normalized lengths, F0, its scale (not used here), lmin, lmax, vmax, fpmax, fvmax.
     """
-    F = wp.float64
-
-    @wp.func
-    def normalized(length: F, low: F, high: F, prm: vec10):
-        """Length in units of the optimal one, and that one."""
-        L0 = (high - low) / wp.max(prm[1] - prm[0], F(wp.static(TINY)))
-        return prm[0] + (length - low) / wp.max(L0, F(wp.static(TINY))), L0
-
-    @wp.func
-    def of_length(L: F, lmin: F, lmax: F) -> F:
-        """Active force by length: a bump of parabolas from lmin over 1 to lmax."""
-        a = F(0.5) * (lmin + F(1.0))
-        b = F(0.5) * (F(1.0) + lmax)
-        out = F(0.0)
-        if L >= lmin and L <= lmax:
-            if L <= a:
-                x = (L - lmin) / wp.max(a - lmin, F(wp.static(TINY)))
-                out = F(0.5) * x * x
-            elif L <= F(1.0):
-                x = (F(1.0) - L) / wp.max(F(1.0) - a, F(wp.static(TINY)))
-                out = F(1.0) - F(0.5) * x * x
-            elif L <= b:
-                x = (L - F(1.0)) / wp.max(b - F(1.0), F(wp.static(TINY)))
-                out = F(1.0) - F(0.5) * x * x
-            else:
-                x = (lmax - L) / wp.max(lmax - b, F(wp.static(TINY)))
-                out = F(0.5) * x * x
-        return out
-
-    @wp.func
-    def muscle_gain(length: F, speed: F, low: F, high: F, prm: vec10) -> F:
-        L, L0 = normalized(length, low, high, prm)
-        V = speed / wp.max(L0 * prm[6], F(wp.static(TINY)))
-        y = prm[8] - F(1.0)
-        by_speed = prm[8]
-        if V <= F(-1.0):
-            by_speed = F(0.0)
-        elif V <= F(0.0):
-            by_speed = (V + F(1.0)) * (V + F(1.0))
-        elif V <= y:
-            by_speed = prm[8] - (y - V) * (y - V) / wp.max(y, F(wp.static(TINY)))
-        return -prm[2] * of_length(L, prm[4], prm[5]) * by_speed
-
-    @wp.func
-    def muscle_bias(length: F, low: F, high: F, prm: vec10) -> F:
-        L, _ = normalized(length, low, high, prm)
-        b = F(0.5) * (F(1.0) + prm[5])
-        force = F(0.0)
-        if L > F(1.0) and L <= b:
-            x = (L - F(1.0)) / wp.max(b - F(1.0), F(wp.static(TINY)))
-            force = -prm[2] * prm[7] * F(0.5) * x * x
-        elif L > b:
-            x = (L - b) / wp.max(b - F(1.0), F(wp.static(TINY)))
-            force = -prm[2] * prm[7] * (F(0.5) + x)
-        return force
-
-    return muscle_gain, muscle_bias
+    L, L0 = normalized_length(length, low, high, prm)
+    V = speed / wp.max(L0 * prm[6], F(wp.static(TINY)))
+    y = prm[8] - F(1.0)
+    by_speed = prm[8]
+    if V <= F(-1.0):
+        by_speed = F(0.0)
+    elif V <= F(0.0):
+        by_speed = (V + F(1.0)) * (V + F(1.0))
+    elif V <= y:
+        by_speed = prm[8] - (y - V) * (y - V) / wp.max(y, F(wp.static(TINY)))
+    return -prm[2] * force_by_length(L, prm[4], prm[5]) * by_speed
 
 
-@functools.cache
-def make_actuator_force() -> Any:
-    """``actuator_force(actuators, i, L, V, h)``: force of one actuator at length L and speed V."""
-    F = wp.float64
-    activation = make_activation()
-    muscle_gain, muscle_bias = make_muscle()
-
-    @wp.func
-    def actuator_force(arrays: wp.ref[ActuatorArrays], i: int, L: F, V: F, h: F) -> Force:
-        a = arrays.parameters[i]
-        ctrl = wp.clamp(F(arrays.ctrl[i]), a.ctrl_low, a.ctrl_high)
-        x = ctrl
-        if a.dynamics != 0:
-            x = arrays.act[i]
-            if a.early != 0:
-                x = activation(a, x, ctrl, h)
-        u = F(0.0)
-        kp = F(0.0)
-        kd = F(0.0)
-        if a.gain == MUSCLE:
-            u = x * muscle_gain(L, V, a.length_low, a.length_high, a.gainprm)
-        else:
-            u = x * a.gainprm[0]
-            if a.gain == AFFINE:
-                u += x * a.gainprm[1] * L
-                kp -= x * a.gainprm[1]
-                kd -= x * a.gainprm[2]
-        if a.bias == AFFINE:
-            u += a.biasprm[0] + a.biasprm[1] * L
-            kp -= a.biasprm[1]
-            kd -= a.biasprm[2]
-        elif a.bias == MUSCLE:
-            u += muscle_bias(L, a.length_low, a.length_high, a.biasprm)
-        if kd < F(0.0):
-            u -= kd * V
-        out = Force()
-        out.u0 = u
-        out.g = h * wp.max(kp, F(0.0)) + wp.max(kd, F(0.0))
-        out.low = a.force_low
-        out.high = a.force_high
-        if a.limit_dof >= 0:
-            limit = F(arrays.effort_limit[a.limit_dof]) / a.gear
-            out.low = wp.max(out.low, -limit)
-            out.high = wp.min(out.high, limit)
-        return out
-
-    return actuator_force
+@wp.func
+def muscle_bias(length: F, low: F, high: F, prm: vec10) -> F:
+    """Passive force [N] of a stretched muscle; parameters as of `muscle_gain`."""
+    L, _ = normalized_length(length, low, high, prm)
+    b = F(0.5) * (F(1.0) + prm[5])
+    force = F(0.0)
+    if L > F(1.0) and L <= b:
+        x = (L - F(1.0)) / wp.max(b - F(1.0), F(wp.static(TINY)))
+        force = -prm[2] * prm[7] * F(0.5) * x * x
+    elif L > b:
+        x = (L - b) / wp.max(b - F(1.0), F(wp.static(TINY)))
+        force = -prm[2] * prm[7] * (F(0.5) + x)
+    return force
 
 
-@solver_kernel
-def reset_activations(arrays: wp.array[ActuatorArrays], mask: Bools, masked: int):
-    """Back to the initial activation, a thread for each actuator."""
+@wp.func
+def actuator_force(actuators: wp.ref[ActuatorArrays], i: int, L: F, V: F, h: F) -> Force:
+    """Force of actuator i at length L and speed V, linear in the speed at the end of a step of h."""
+    actuator = actuators.parameters[i]
+    ctrl = wp.clamp(F(actuators.ctrl[i]), actuator.ctrl_low, actuator.ctrl_high)
+    x = ctrl
+    if actuator.dynamics != 0:
+        x = actuators.act[i]
+        if actuator.early != 0:
+            x = activation(actuator, x, ctrl, h)
+    u = F(0.0)
+    kp = F(0.0)
+    kd = F(0.0)
+    if actuator.gain == MUSCLE:
+        u = x * muscle_gain(L, V, actuator.length_low, actuator.length_high, actuator.gainprm)
+    else:
+        u = x * actuator.gainprm[0]
+        if actuator.gain == AFFINE:
+            u += x * actuator.gainprm[1] * L
+            kp -= x * actuator.gainprm[1]
+            kd -= x * actuator.gainprm[2]
+    if actuator.bias == AFFINE:
+        u += actuator.biasprm[0] + actuator.biasprm[1] * L
+        kp -= actuator.biasprm[1]
+        kd -= actuator.biasprm[2]
+    elif actuator.bias == MUSCLE:
+        u += muscle_bias(L, actuator.length_low, actuator.length_high, actuator.biasprm)
+    if kd < F(0.0):
+        u -= kd * V
+    force = Force()
+    force.u0 = u
+    force.g = h * wp.max(kp, F(0.0)) + wp.max(kd, F(0.0))
+    force.low = actuator.force_low
+    force.high = actuator.force_high
+    if actuator.limit_dof >= 0:
+        limit = F(actuators.effort_limit[actuator.limit_dof]) / actuator.gear
+        force.low = wp.max(force.low, -limit)
+        force.high = wp.min(force.high, limit)
+    return force
+
+
+@kernel
+def reset_activations(actuators: wp.array[ActuatorArrays], mask: Bools, masked: int):
+    """Set activations back to their initial values, in the worlds of the mask if it counts; a thread per actuator."""
     i = wp.tid()
-    world = arrays[0].parameters[i].world
+    world = actuators[0].parameters[i].world
     chosen = bool(masked == 0)
     if masked != 0 and world >= 0:
         chosen = mask[world]
     if chosen:
-        arrays[0].act[i] = arrays[0].parameters[i].act0
+        actuators[0].act[i] = actuators[0].parameters[i].act0
 
 
-@solver_kernel
-def set_activations(
-    arrays: wp.array(dtype=ActuatorArrays), values: wp.array(dtype=wp.float64), mask: wp.array(dtype=wp.bool)
-):
-    """Activations of one world for all worlds of a mask, a thread for each actuator; worlds are alike."""
+@kernel
+def set_activations(actuators: wp.array[ActuatorArrays], values: Doubles, mask: Bools):
+    """Give the activations of one world to all worlds of a mask, a thread for each actuator; worlds are alike."""
     i = wp.tid()
-    world = arrays[0].parameters[i].world
-    if arrays[0].parameters[i].acts != 0 and mask[wp.max(world, 0)]:
-        arrays[0].act[i] = values[i % values.shape[0]]
+    world = actuators[0].parameters[i].world
+    if actuators[0].parameters[i].acts != 0 and mask[wp.max(world, 0)]:
+        actuators[0].act[i] = values[i % values.shape[0]]

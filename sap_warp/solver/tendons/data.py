@@ -1,4 +1,4 @@
-"""Lengths: scalar functions of the pose that springs, limits and actuators act along, MuJoCo's transmissions.
+"""Transmissions: scalar functions of the pose that springs, limits and actuators act along. Tendons are some of them.
 
 | kind | length | parts |
 | --- | --- | --- |
@@ -10,6 +10,8 @@
 
 J has entries for those dofs only that can change a length, so that the dofs above all of its bodies have none.
 """
+
+from __future__ import annotations
 
 import warp as wp
 
@@ -32,8 +34,8 @@ TORQUE_IN_WORLD = wp.constant(2)
 
 
 @wp.struct
-class LengthPart:
-    """One part of a length. Bodies and dofs in solver order; body -1 is the world."""
+class TransmissionPart:
+    """One part of a transmission. Bodies and dofs in solver order; body -1 is the world."""
 
     kind: int
     coord: int  # JOINT: coordinate in joint_q
@@ -48,8 +50,8 @@ class LengthPart:
 
 
 @wp.struct
-class LengthSource:
-    """A length as the model describes it."""
+class TransmissionSource:
+    """A transmission as the model describes it."""
 
     kind: int
     first: int  # its parts
@@ -61,27 +63,27 @@ class LengthSource:
 
 
 @wp.struct
-class Lengths:
-    """All lengths, world after world."""
+class Transmissions:
+    """All transmissions, world after world."""
 
-    world_length: wp.array(dtype=wp.int32)  # first length of each world, [worlds + 1]
-    source: wp.array(dtype=LengthSource)
-    part: wp.array(dtype=LengthPart)
-    entry: wp.array(dtype=wp.int32)  # first entry of each length, [lengths + 1]
-    entry_dof: wp.array(dtype=wp.int32)  # solver dofs of a length, growing
+    world_transmission: wp.array(dtype=wp.int32)  # first one of each world, [worlds + 1]
+    source: wp.array(dtype=TransmissionSource)
+    part: wp.array(dtype=TransmissionPart)
+    entry: wp.array(dtype=wp.int32)  # first entry of each transmission, [transmissions + 1]
+    entry_dof: wp.array(dtype=wp.int32)  # solver dofs of a transmission, growing
     J: wp.array(dtype=wp.float64)  # by entry
     length: wp.array(dtype=wp.float64)  # [m, rad or what the gear makes of it]
-    prescribed: wp.array(dtype=wp.float64)  # rate that prescribed dofs give it
+    kinematic_rate: wp.array(dtype=wp.float64)  # part of the length's rate that is due to kinematic dofs
 
 
 @wp.struct
-class LengthTerm:
-    """One row along a length as the model describes it; kinds are those of `terms`."""
+class TransmissionTerm:
+    """One equation along a transmission as the model describes it; kinds are those of `terms`."""
 
     kind: int
-    row: int  # in `ConstraintData`
-    t: int  # length
-    t2: int  # EQUAL: the other length, or -1
+    row: int  # number of the equation in `Equations`
+    transmission: int
+    other: int  # EQUAL: the other transmission, or -1
     actuator: int  # ACTUATOR: Newton's index
     gear: wp.float64  # factor on the length
     rest: wp.float64  # SPRING, PUSH, PULL: rest length; LOWER, UPPER: the bound
@@ -92,5 +94,5 @@ class LengthTerm:
     c2: wp.float64
     c3: wp.float64
     c4: wp.float64
-    rest2: wp.float64  # EQUAL: rest length of the other one
+    rest_other: wp.float64  # EQUAL: rest length of the other transmission
     enabled: int

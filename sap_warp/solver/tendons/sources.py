@@ -1,4 +1,4 @@
-"""The lengths of a Newton model and what acts along them, in Newton's numbering: tendons and actuators of MuJoCo."""
+"""Transmissions of a Newton model and what acts along them, in Newton's numbering: MuJoCo's tendons and actuators."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import newton
 import numpy as np
 from newton.solvers import SolverMuJoCo
 
+from ...model.joint_types import FREE, SCALAR_JOINTS
 from ..joints.motors import actuator_targets, direct_actuators, plain_actuators, reader
-from ..model.layout import SCALAR_JOINTS
 from ..model.topology import tree_joints
 from . import data as kinds
 from . import terms
@@ -25,7 +25,7 @@ _ON_JOINT = (int(SolverMuJoCo.TrnType.JOINT), int(SolverMuJoCo.TrnType.JOINT_IN_
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a length, see `LengthPart`."""
+    """Part of a transmission, see `TransmissionPart`."""
 
     kind: int
     coord: int = -1
@@ -39,8 +39,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Length:
-    """A length, see `LengthSource`."""
+class Transmission:
+    """A tendon, or what an actuator acts along; see `TransmissionSource`."""
 
     kind: int
     parts: tuple[Part, ...]
@@ -56,10 +56,10 @@ class Length:
 
 @dataclass
 class Term:
-    """A row along a length, see `LengthTerm`; of a rest length that is None the model's own pose decides."""
+    """An equation along a transmission, see `TransmissionTerm`; rest lengths of None are those of the model's pose."""
 
     kind: int
-    length: int
+    transmission: int
     other: int = -1
     actuator: int = -1
     gear: float = 1.0
@@ -72,31 +72,31 @@ class Term:
 
     @property
     def pattern(self) -> tuple[Any, ...]:
-        """What decides which rows there are."""
-        return (int(self.kind), self.length, self.other, self.actuator)
+        """What decides which equations there are."""
+        return (int(self.kind), self.transmission, self.other, self.actuator)
 
 
 @dataclass
-class LengthModel:
-    """Everything that acts along lengths."""
+class TransmissionModel:
+    """All transmissions, and everything that acts along them."""
 
-    lengths: list[Length] = field(default_factory=list)
+    transmissions: list[Transmission] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     tendons: int = 0
-    """The first lengths are the tendons, in Newton's order."""
+    """The first transmissions are the tendons, so many, in Newton's order."""
 
     @property
     def pattern(self) -> tuple[Any, ...]:
         """What decides the tables."""
-        return ([length.pattern for length in self.lengths], [term.pattern for term in self.terms])
+        return ([transmission.pattern for transmission in self.transmissions], [term.pattern for term in self.terms])
 
 
-def read_lengths(model: newton.Model) -> LengthModel:
+def read_transmissions(model: newton.Model) -> TransmissionModel:
     """Tendons and actuators of ``model`` that are not drives of joints."""
-    out = LengthModel()
+    out = TransmissionModel()
     if tendon_count(model):
         read = _Tendons(model)
-        out.lengths = [read.length(i) for i in range(read.count)]
+        out.transmissions = [read.transmission(i) for i in range(read.count)]
         out.tendons = read.count
         for i in range(read.count):
             out.terms += read.terms(i)
@@ -111,14 +111,15 @@ def tendon_count(model: newton.Model) -> int:
 
 
 def row_actuators(model: newton.Model) -> np.ndarray:
-    """Actuators that are rows of their own."""
+    """Actuators that are equations of their own: those that no drive of a joint stands for."""
     return np.setdiff1d(direct_actuators(model), plain_actuators(model))
 
 
-class _Places:
-    """Sites, geoms and joints of a model."""
+class _Parts:
+    """Sites, geoms and joints of a model as parts of transmissions."""
 
     def __init__(self, model: newton.Model):
+        """Read the tables of shapes and joints."""
         self.body = model.shape_body.numpy()
         self.pose = model.shape_transform.numpy().astype(float)
         self.kind, self.scale = model.shape_type.numpy(), model.shape_scale.numpy().astype(float)
@@ -144,8 +145,11 @@ class _Places:
 
 
 class _Tendons:
+    """Tendons of a model, by Newton's attributes."""
+
     def __init__(self, model: newton.Model):
-        self.count, self.places = tendon_count(model), _Places(model)
+        """Read all of them; tables that are missing are empty."""
+        self.count, self.of_model = tendon_count(model), _Parts(model)
         names = "type joint_adr joint_num wrap_adr wrap_num stiffness damping frictionloss armature springlength range "
         names += "limited joint coef wrap_type wrap_shape wrap_sidesite wrap_prm"
         found = {name: getattr(model.mujoco, f"tendon_{name}", None) for name in names.split()}  # none if all are empty
@@ -153,25 +157,26 @@ class _Tendons:
         axis = getattr(getattr(model, "sap", None), "tendon_joint_axis", None)
         self.axis = np.zeros(len(self.of["joint"]), int) if axis is None else axis.numpy()
 
-    def length(self, i: int) -> Length:
-        of, places = self.of, self.places
+    def transmission(self, i: int) -> Transmission:
+        """Parts of one tendon, in its order."""
+        of, of_model = self.of, self.of_model
         if of["type"][i] == 0:
             first = of["joint_adr"][i]
             entries = range(first, first + of["joint_num"][i])
-            parts = [places.joint(int(of["joint"][k]), int(self.axis[k]), float(of["coef"][k])) for k in entries]
-            return Length(kinds.SUM, tuple(parts))
+            parts = [of_model.joint(int(of["joint"][k]), int(self.axis[k]), float(of["coef"][k])) for k in entries]
+            return Transmission(kinds.SUM, tuple(parts))
         parts = []
         for k in range(of["wrap_adr"][i], of["wrap_adr"][i] + of["wrap_num"][i]):
             if of["wrap_type"][k] == 0:
-                parts.append(places.site(int(of["wrap_shape"][k])))
+                parts.append(of_model.site(int(of["wrap_shape"][k])))
             elif of["wrap_type"][k] == 1:
-                parts.append(places.geom(int(of["wrap_shape"][k]), int(of["wrap_sidesite"][k])))
+                parts.append(of_model.geom(int(of["wrap_shape"][k]), int(of["wrap_sidesite"][k])))
             else:
                 parts.append(Part(kinds.PULLEY, factor=float(of["wrap_prm"][k])))
-        return Length(kinds.PATH, tuple(parts))
+        return Transmission(kinds.PATH, tuple(parts))
 
     def terms(self, i: int) -> Iterator[Term]:
-        """Rows of one tendon: always the same for its kind of numbers, so that values may change later."""
+        """Equations of one tendon; values may change later as long as those that are zero remain so."""
         of = {name: float(self.of[name][i]) for name in ("stiffness", "damping", "frictionloss", "armature")}
         low, high = map(float, self.of["springlength"][i])
         if of["stiffness"] > 0.0 and low < high and low >= 0.0:
@@ -220,8 +225,8 @@ def tendon_starts(model: newton.Model) -> np.ndarray:
     return np.searchsorted(worlds, np.arange(max(int(model.world_count), 1) + 1))
 
 
-def actuator_places(model: newton.Model, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each of the ``chosen`` actuators acts on: dof, tendon or shape, and a second shape; -1 is none."""
+def actuator_objects(model: newton.Model, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each of the ``chosen`` actuators acts on: dof, tendon or shape, and a second shape; -1 stands for none."""
     starts = {
         "dof": model.joint_dof_world_start.numpy(),
         "tendon": tendon_starts(model),
@@ -243,45 +248,47 @@ def actuator_places(model: newton.Model, chosen: np.ndarray) -> tuple[np.ndarray
             target[mine] = actuator_targets(model, chosen[mine], starts[unit])
     pairs = model.mujoco.actuator_trnid.numpy()[chosen]
     two = np.isin(types, (int(kind.SITE), int(kind.SLIDERCRANK))) & (pairs[:, 1] >= 0)
-    second[two] = pairs[two, 1] + (target[two] - pairs[two, 0])  # both are counted from the same place
+    second[two] = pairs[two, 1] + (target[two] - pairs[two, 0])  # both are counted from the same start
     return target, second
 
 
-def _add_actuators(model: newton.Model, out: LengthModel) -> None:
+def _add_actuators(model: newton.Model, out: TransmissionModel) -> None:
     chosen = row_actuators(model)
     if not len(chosen):
         return
-    read, kind, places = reader(model, chosen), SolverMuJoCo.TrnType, _Places(model)
-    target, second = actuator_places(model, chosen)
+    read, kind, of_model = reader(model, chosen), SolverMuJoCo.TrnType, _Parts(model)
+    target, second = actuator_objects(model, chosen)
     gears, rods, types = read("gear").astype(float), read("cranklength").astype(float), read("trntype")
     joint_types, child = model.joint_type.numpy(), model.joint_child.numpy()
     for i, actuator in enumerate(map(int, chosen)):
         gear = tuple(gears[i])
-        term = Term(terms.ACTUATOR, len(out.lengths), actuator=actuator)
+        term = Term(terms.ACTUATOR, len(out.transmissions), actuator=actuator)
         where = int(target[i])
         if types[i] == int(kind.TENDON):
-            term.length, term.gear = where, gear[0]
+            term.transmission, term.gear = where, gear[0]
         elif types[i] in _ON_JOINT:
-            joint = int(places.joint_of_dof[where])
+            joint = int(of_model.joint_of_dof[where])
             if joint_types[joint] in SCALAR_JOINTS:
-                out.lengths.append(Length(kinds.SUM, (places.joint(joint, int(where - places.qd[joint]), 1.0),)))
+                out.transmissions.append(
+                    Transmission(kinds.SUM, (of_model.joint(joint, int(where - of_model.qd[joint]), 1.0),))
+                )
                 term.gear = gear[0]
             else:  # a free joint: MuJoCo's forces are along the world's axes, torques along the body's
                 axes = int(kinds.FORCE_IN_WORLD)
                 if types[i] == int(kind.JOINT_IN_PARENT):
                     axes |= int(kinds.TORQUE_IN_WORLD)
                 site = Part(kinds.SITE, body=int(child[joint]))
-                out.lengths.append(Length(kinds.WRENCH, (site,), gear, axes))
+                out.transmissions.append(Transmission(kinds.WRENCH, (site,), gear, axes))
         elif types[i] == int(kind.SITE):
-            sites = tuple(places.site(int(shape)) for shape in (where, second[i]) if shape >= 0)
-            out.lengths.append(Length(kinds.BETWEEN if len(sites) == 2 else kinds.WRENCH, sites, gear))
+            sites = tuple(of_model.site(int(shape)) for shape in (where, second[i]) if shape >= 0)
+            out.transmissions.append(Transmission(kinds.BETWEEN if len(sites) == 2 else kinds.WRENCH, sites, gear))
         else:
-            sites = (places.site(where), places.site(int(second[i])))
-            out.lengths.append(Length(kinds.CRANK, sites, gear, rod=float(rods[i])))
+            sites = (of_model.site(where), of_model.site(int(second[i])))
+            out.transmissions.append(Transmission(kinds.CRANK, sites, gear, rod=float(rods[i])))
         out.terms.append(term)
 
 
-def length_problems(model: newton.Model) -> list[tuple[str, str, np.ndarray]]:
+def transmission_problems(model: newton.Model) -> list[tuple[str, str, np.ndarray]]:
     """What cannot be simulated: what it is, whose labels name it (``tendon`` or ``actuator``), and which."""
     problems = []
     if tendon_count(model):
@@ -294,7 +301,7 @@ def length_problems(model: newton.Model) -> list[tuple[str, str, np.ndarray]]:
 
 def _tendon_problems(model: newton.Model) -> list[tuple[str, str, np.ndarray]]:
     read = _Tendons(model)
-    of, places, tree = read.of, read.places, tree_joints(model)
+    of, of_model, tree = read.of, read.of_model, tree_joints(model)
     scalar = np.isin(model.joint_type.numpy(), SCALAR_JOINTS) & tree
     joints, shapes, ends = [], [], []
     for i in range(read.count):
@@ -306,7 +313,7 @@ def _tendon_problems(model: newton.Model) -> list[tuple[str, str, np.ndarray]]:
             continue
         wraps = range(of["wrap_adr"][i], of["wrap_adr"][i] + of["wrap_num"][i])
         kind = [int(of["wrap_type"][k]) for k in wraps]
-        geoms = [int(places.kind[of["wrap_shape"][k]]) for k in wraps if of["wrap_type"][k] == 1]
+        geoms = [int(of_model.kind[of["wrap_shape"][k]]) for k in wraps if of["wrap_type"][k] == 1]
         joints.append(False)
         shapes.append(any(geom not in _GEOMS for geom in geoms))
         # a geom lies between two sites, and a pulley has a positive divisor
@@ -330,14 +337,14 @@ def _tendon_problems(model: newton.Model) -> list[tuple[str, str, np.ndarray]]:
 def _actuator_problems(model: newton.Model, chosen: np.ndarray) -> list[tuple[str, str, np.ndarray]]:
     read, kind = reader(model, chosen), SolverMuJoCo.TrnType
     types = read("trntype")
-    target, _ = actuator_places(model, chosen)
+    target, _ = actuator_objects(model, chosen)
     body = types == int(kind.BODY)
     told = (target >= 0) | body
     joint_of_dof = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
     on_joint = np.isin(types, _ON_JOINT) & (target >= 0)
     owner = joint_of_dof[np.where(on_joint, target, 0)] if len(joint_of_dof) else np.zeros(len(chosen), np.int64)
     joint_types = model.joint_type.numpy()[owner] if len(owner) else owner
-    fits = np.isin(joint_types, (*SCALAR_JOINTS, int(newton.JointType.FREE))) & tree_joints(model)[owner]
+    fits = np.isin(joint_types, (*SCALAR_JOINTS, int(FREE))) & tree_joints(model)[owner]
     muscle = (read("gaintype") == 2) | (read("biastype") == 2)
     span = read("lengthrange")
     known = (read("dyntype") <= 4) & (read("gaintype") <= 2) & (read("biastype") <= 2)

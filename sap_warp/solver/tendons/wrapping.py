@@ -16,7 +16,7 @@ vec3 = wp.vec3d
 
 TINY = 1e-15
 _CROSSED = -1.0e4
-_ROUNDS = 40
+_ITERATIONS = 40
 
 
 @wp.struct
@@ -30,12 +30,13 @@ class Wrap:
 
 @wp.func
 def _cross2(a: vec2, b: vec2) -> F:
+    """Third component of a x b."""
     return a[0] * b[1] - a[1] * b[0]
 
 
 @wp.func
 def _segments_cross(a0: vec2, a1: vec2, b0: vec2, b1: vec2) -> bool:
-    """Whether the segments a0 a1 and b0 b1 have a point in common."""
+    """Return True if the segments a0 a1 and b0 b1 have a point in common."""
     da = a1 - a0
     db = b1 - b0
     det = _cross2(da, db)
@@ -71,7 +72,7 @@ def _around_circle(d0: vec2, d1: vec2, radius: F, has_side: bool, side: vec2):
     if wp.dot(near, near) > radius * radius and wp.dot(towards, near) >= F(0.0):
         return F(-1.0), d0, d1
     best = F(-1.0e30)
-    way = int(0)
+    chosen = int(0)  # of the two ways around: the first one leads clockwise
     for i in range(2):
         sign = F(1 - 2 * i)
         t0 = _tangent(d0, radius, sign)
@@ -84,15 +85,15 @@ def _around_circle(d0: vec2, d1: vec2, radius: F, has_side: bool, side: vec2):
             good = F(wp.static(_CROSSED))
         if good > best:
             best = good
-            way = i
-    sign = F(1 - 2 * way)
+            chosen = i
+    sign = F(1 - 2 * chosen)
     t0 = _tangent(d0, radius, sign)
     t1 = _tangent(d1, radius, -sign)
     if _segments_cross(d0, t0, d1, t1):
         return F(-1.0), d0, d1
     angle = wp.acos(wp.clamp(wp.dot(t0, t1) / (radius * radius), F(-1.0), F(1.0)))
     turn = _cross2(t0, t1)
-    if (turn > F(0.0) and way == 0) or (turn < F(0.0) and way == 1):  # the first way leads clockwise
+    if (turn > F(0.0) and chosen == 0) or (turn < F(0.0) and chosen == 1):
         angle = F(wp.static(2.0 * math.pi)) - angle
     return radius * angle, t0, t1
 
@@ -128,7 +129,7 @@ def _inside_circle(d0: vec2, d1: vec2, radius: F):
     if wp.asin(A * high) + wp.asin(B * high) - F(2.0) * wp.asin(high) + G > F(0.0):
         return F(0.0), p
     z = high
-    for _ in range(wp.static(_ROUNDS)):
+    for _ in range(wp.static(_ITERATIONS)):
         f = wp.asin(A * z) + wp.asin(B * z) - F(2.0) * wp.asin(z) + G
         if f > F(0.0):
             low = z
@@ -152,7 +153,7 @@ def _inside_circle(d0: vec2, d1: vec2, radius: F):
 
 @wp.func
 def wrap_path(x0: vec3, x1: vec3, radius: F, cylinder: bool, has_side: bool, side: vec3) -> Wrap:
-    """Way from x0 to x1 over a geom, all in its frame; ``side`` is a point on the side to pass, or inside."""
+    """Shortest path from x0 to x1 over a geom, all in its frame; ``side`` is a point on the side to pass, or inside."""
     out = Wrap()
     out.length = F(-1.0)
     u = vec3(F(1.0), F(0.0), F(0.0))

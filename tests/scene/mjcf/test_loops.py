@@ -42,7 +42,7 @@ def test_biped_with_closed_loops_stays_together(bent):
         sim.step(50)
         worst = max(worst, float(np.abs(np.asarray(sim.body_qd)[..., :3]).max()))
         assert (sim.status == 0).all()
-    assert np.abs(sim.solver.constraints.data.violation.numpy()).max() < 1e-4
+    assert np.abs(sim.solver.equations.data.violation.numpy()).max() < 1e-4
     assert worst < 15.0  # of any body [m/s]
     if not bent:
         assert float(np.asarray(sim.joint_q).ravel()[2]) > 0.7

@@ -9,7 +9,7 @@ import pytest
 from sap_warp import Simulation
 from sap_warp.scene import load_sap_scene
 from sap_warp.solver.tendons import terms
-from tests.support.lengths import Beside
+from tests.support.tendons import Beside
 
 HAND = """<mujoco><default><general biastype="affine"/><geom contype="0" conaffinity="0"/>
 <default class="finger"><joint type="slide" range="0 .04"/>
@@ -63,7 +63,7 @@ def test_actuators_that_newton_does_not_know_are_those_of_mujoco(rng):
         case.randomize(rng, 0.3)
         expected = case.data.actuator_force[:, None] * case.moments()
         for number, force in case.row_forces({int(terms.ACTUATOR)}).items():
-            i = case.solver.lengths.sources.terms[number].actuator
+            i = case.solver.tendons.sources.terms[number].actuator
             names.add(i)
             scale = max(np.abs(expected[i]).max(), 1.0)
             np.testing.assert_allclose(force, expected[i], rtol=0, atol=1e-5 * scale, err_msg=str(i))
@@ -85,7 +85,7 @@ def test_equality_of_tendons_holds(equality, rng):
     data.ctrl[:] = 0.05
     sim.step(300)
     mujoco.mj_step(reference, data, 300)
-    lengths = sim.solver.lengths.tendon_lengths()[:2]
+    lengths = sim.solver.tendons.tendon_lengths()[:2]
     x = lengths[1] if "tendon2" in equality else 0.0
     expected = np.polynomial.Polynomial([float(c) for c in equality.split('"')[-2].split()])(x)
     assert abs(lengths[0 if "tendon2" in equality else 1] - expected) < 1e-4

@@ -1,1 +1,1 @@
-"""Convex hulls: their planes, supports and tables."""
+"""Convex hulls: tables of faces and planes, support points, support faces, bounds of distances."""

@@ -1,10 +1,10 @@
 # mypy: disable-error-code="valid-type"
-"""Which vertices of a convex hull can be the lowest ones, by direction, so that few have to be looked at.
+"""Support points of convex hulls by direction: lists of the vertices that can be the lowest ones.
 
 The directions of space are sorted into cells, squares on the faces of a cube. For each cell there is a list of the
-vertices that lie in the band above the lowest one (`hull_ground.BAND`) along some direction of the cell. To look
-through the list gives what looking through all vertices gives, to the last bit: it is a superset of what is looked
-for, in the same order. Prepared once, with NumPy.
+vertices that lie in the band above the lowest one (`ground.BAND`) along some direction of the cell. Searching the list
+gives what searching all vertices gives, to the last bit: it is a superset of what is searched for, in the same order.
+Prepared once, with NumPy.
 """
 
 from __future__ import annotations
@@ -16,72 +16,72 @@ import newton
 import numpy as np
 import warp as wp
 
-from ....core.kernels.structs import make_flat
+from ....core.kernels.structs import flat
 from .ground import BAND, Vertices, vertices_of
 
 SIDE = wp.constant(8)
 """Cells along the side of a face of the cube; each is at most 14 degrees wide."""
 CELLS = wp.constant(6 * int(SIDE) * int(SIDE))
-LARGE = 24
-"""Hulls of up to so many vertices need no lists."""
+SMALL_HULL = 24
+"""Hulls of up to this many vertices need no lists."""
 _SLACK = 1.01
-"""Bands of the lists, in bands of the passes, which work out the size of a hull in another way."""
+"""Height of the band in the lists, relative to that in passes, which compute the size of a hull in another way."""
 
 
 @wp.struct
 class Supports:
-    """The lists of all hulls. Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for."""
+    """The lists of all hulls. Written as ``wp.array(dtype=...)``, which is what `flat` looks for."""
 
-    of_shape: wp.array(dtype=wp.int32)  # number of the hull; -1: none
-    source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one is not known
+    of_shape: wp.array(dtype=wp.int32)  # index of the hull; -1: none
+    source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one has no lists
     scale: wp.array(dtype=wp.vec3f)  # by hull
-    cell_start: wp.array(dtype=wp.int32)  # by hull and cell: of its vertices in `vertex`; one entry more
-    vertex: wp.array(dtype=wp.int32)  # in growing order
+    cell_start: wp.array(dtype=wp.int32)  # by hull and cell: first of its entries in `vertex`; one entry more
+    vertex: wp.array(dtype=wp.int32)  # in increasing order
 
 
-flat_supports = make_flat(Supports)
+flat_supports = flat(Supports)
 
 
 @wp.func
-def place_in_cells(slope: float) -> int:
-    """Number of a cell along a side of the cube, from a coordinate between -1 and 1."""
-    at = (slope + 1.0) * (0.5 * float(SIDE))
-    return wp.where(at >= 1.0, int(wp.where(at < float(SIDE), at, float(SIDE) - 0.5)), 0)
+def cell_index(slope: float) -> int:
+    """Index of a cell along a side of the cube, from a coordinate between -1 and 1."""
+    step = (slope + 1.0) * (0.5 * float(SIDE))
+    return wp.where(step >= 1.0, int(wp.where(step < float(SIDE), step, float(SIDE) - 0.5)), 0)
 
 
 @wp.func
 def cell_of(direction: wp.vec3f) -> int:
-    """The cell that a direction lies in, of any length but zero."""
+    """The cell of a direction of any length but zero."""
     x = wp.abs(direction[0])
     y = wp.abs(direction[1])
     z = wp.abs(direction[2])
     axis = wp.where(x >= y and x >= z, 0, wp.where(y >= z, 1, 2))
     ahead = direction[axis]
-    u = place_in_cells(direction[(axis + 1) % 3] / wp.abs(ahead))
-    v = place_in_cells(direction[(axis + 2) % 3] / wp.abs(ahead))
+    u = cell_index(direction[(axis + 1) % 3] / wp.abs(ahead))
+    v = cell_index(direction[(axis + 2) % 3] / wp.abs(ahead))
     return ((2 * axis + wp.where(ahead < 0.0, 1, 0)) * SIDE + u) * SIDE + v
 
 
 @wp.func
-def low_vertices(t: wp.ref[Supports], shape: int, mesh: wp.uint64, scale: wp.vec3f, up: wp.vec3f) -> Vertices:
+def low_vertices(supports: wp.ref[Supports], shape: int, mesh: wp.uint64, scale: wp.vec3f, up: wp.vec3f) -> Vertices:
     """The vertices of a hull that may lie in the band above the lowest one.
 
     Args:
-        t: The lists.
-        shape: Whose hull.
+        supports: The lists.
+        shape: The shape with the hull.
         mesh: Its mesh.
         scale: Its scale.
-        up: Where heights are measured along, in the frame of the hull.
+        up: The direction that heights are measured along, in the frame of the hull.
     """
     vertices = vertices_of(mesh)
-    hull = t.of_shape[shape]
+    hull = supports.of_shape[shape]
     if hull >= 0:
-        if t.source[hull] == mesh and wp.length_sq(t.scale[hull] - scale) == 0.0:
+        if supports.source[hull] == mesh and wp.length_sq(supports.scale[hull] - scale) == 0.0:
             cell = hull * CELLS + cell_of(up)
-            vertices.index = t.vertex
+            vertices.index = supports.vertex
             vertices.listed = 1
-            vertices.first = t.cell_start[cell]
-            vertices.end = t.cell_start[cell + 1]
+            vertices.first = supports.cell_start[cell]
+            vertices.end = supports.cell_start[cell + 1]
     return vertices
 
 
@@ -96,7 +96,7 @@ def make_supports(model: newton.Model, shapes: Iterable[int] | np.ndarray) -> An
         if kinds[shape] != int(newton.GeoType.CONVEX_MESH):
             continue
         points = np.asarray(model.shape_source[shape].vertices, np.float64) * scales[shape]
-        if len(points) <= LARGE:
+        if len(points) <= SMALL_HULL:
             continue
         key = int(sources[shape]), *scales[shape].tolist()
         if key not in known:
@@ -119,7 +119,7 @@ def make_supports(model: newton.Model, shapes: Iterable[int] | np.ndarray) -> An
 
 
 def lowest_by_cell(points: np.ndarray) -> list[np.ndarray]:
-    """For each cell the vertices that are in the band over the lowest one for some direction in it, in growing order.
+    """For each cell, the vertices in the band above the lowest one for some direction in it, in increasing order.
 
     A direction of the cell is a sum of its four corners, taken as unit vectors, with factors that are not negative and
     sum to at least one. So a vertex that is more than a band above another one along all four corners is so along every
@@ -131,17 +131,17 @@ def lowest_by_cell(points: np.ndarray) -> list[np.ndarray]:
     for face in range(6):
         heights, lowest = corners[face] @ points.T, (middles[face] @ points.T).argmin(axis=2)
         ends = [heights[i : i + SIDE, k : k + SIDE] for i in (0, 1) for k in (0, 1)]
-        out = np.zeros(ends[0].shape, dtype=bool)
+        left_out = np.zeros(ends[0].shape, dtype=bool)
         for other in [lowest, *(end.argmin(axis=2) for end in ends)]:
             above = [end - np.take_along_axis(end, other[..., None], axis=2) for end in ends]
-            out |= np.minimum.reduce(above) > band
-        lists += [np.flatnonzero(~out[u, v]) for u in range(SIDE) for v in range(SIDE)]
+            left_out |= np.minimum.reduce(above) > band
+        lists += [np.flatnonzero(~left_out[u, v]) for u in range(SIDE) for v in range(SIDE)]
     return lists
 
 
-def _grid(places: np.ndarray) -> np.ndarray:
-    """Unit directions at places of a grid on each face of the cube, shape [6, n, n, 3]; see `cell_of`."""
-    slope = 2.0 * places / int(SIDE) - 1.0
+def _grid(steps: np.ndarray) -> np.ndarray:
+    """Unit directions at steps of a grid on each face of the cube, shape [6, n, n, 3]; see `cell_of`."""
+    slope = 2.0 * steps / int(SIDE) - 1.0
     u, v = np.meshgrid(slope, slope, indexing="ij")
     found = np.zeros((6, *u.shape, 3))
     for face in range(6):

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="valid-type"
-"""Faces and edges of convex hulls, for the directions in which they can touch a box. Prepared once, with NumPy."""
+"""Faces and edges of convex hulls, the candidates for separating axes. Prepared once, with NumPy."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ import newton
 import numpy as np
 import warp as wp
 
-from ....core.kernels.structs import make_flat
-from .planes import BEHIND
-from .support_face import Soles, make_soles
+from ....core.kernels.structs import flat
+from .planes import PADDING
+from .support_face import SupportFaces, make_support_faces
 from .supports import Supports, make_supports
 
-FACES = wp.constant(640)
-"""A hull with more faces is left to Newton: looking through all of them would take longer."""
-FACE_CORNERS = wp.constant(60)
+MAX_FACES = wp.constant(640)
+"""A hull with more faces is left to Newton: searching all of them would take longer."""
+MAX_FACE_CORNERS = wp.constant(60)
 """A hull that has a face with more corners is left to Newton."""
-ROOM = wp.constant(int(FACE_CORNERS) + 4)
-"""Corners of a face that is cut by the four sides of another one."""
+CLIPPED_CORNERS = wp.constant(int(MAX_FACE_CORNERS) + 4)
+"""Corners that a face clipped by the four sides of another one can have."""
 _FLAT = 1.0 - 5e-7
 """Cosine of the angle, a thousandth, up to which neighbouring triangles are one face."""
 
 
 @wp.struct
 class Hulls:
-    """Topology of the hulls, scaled. Written as ``wp.array(dtype=...)``, which is what `make_flat` looks for."""
+    """Topology of the hulls, scaled. Written as ``wp.array(dtype=...)``, which is what `flat` looks for."""
 
-    of_shape: wp.array(dtype=wp.int32)  # number of the hull; -1: none
-    source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one is not known
+    of_shape: wp.array(dtype=wp.int32)  # index of the hull; -1: none
+    source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one has no tables
     scale: wp.array(dtype=wp.vec3f)  # by hull
-    ball: wp.array(dtype=wp.vec4f)  # by hull: centre and radius of a ball in it [m]
+    ball: wp.array(dtype=wp.vec4f)  # by hull: centre and radius of a ball inside it [m]
     face_start: wp.array(dtype=wp.int32)  # by hull; one entry more
     normal: wp.array(dtype=wp.vec3f)  # of each face, outwards
-    normal_x: wp.array(dtype=wp.float32)  # the same by component, for `planes`
+    normal_x: wp.array(dtype=wp.float32)  # its components, for `planes`
     normal_y: wp.array(dtype=wp.float32)
     normal_z: wp.array(dtype=wp.float32)
     offset: wp.array(dtype=wp.float32)  # of each face from the origin along its normal [m]
-    loop_start: wp.array(dtype=wp.int32)  # of the corners of each face; one entry more
+    loop_start: wp.array(dtype=wp.int32)  # first of the corners of each face; one entry more
     loop: wp.array(dtype=wp.vec3f)  # corners, in their order around the face [m]
-    stretch: wp.array(dtype=wp.float32)  # of each face: the largest one of its sides
-    side_start: wp.array(dtype=wp.int32)  # of the sides of each face; one entry more
-    side: wp.array(dtype=wp.int32)  # the face behind it, counted from the first one of the hull
+    stretch: wp.array(dtype=wp.float32)  # of each face: the largest `side_stretch`
+    side_start: wp.array(dtype=wp.int32)  # first of the sides of each face; one entry more
+    side: wp.array(dtype=wp.int32)  # the neighbouring face, counted from the first one of the hull
     side_stretch: wp.array(dtype=wp.float32)  # 1 / cosine of half the angle between the normals of both faces
-    heights: wp.array(dtype=wp.float32)  # scratch: a point above each face of one hull [m]
-    steep: wp.array(dtype=wp.int32)  # scratch: some faces of one hull
+    heights: wp.array(dtype=wp.float32)  # scratch: heights of a point above the faces of one hull [m]
+    steep: wp.array(dtype=wp.int32)  # scratch: faces of one hull that may separate
     supports: Supports
-    soles: Soles  # by pair
+    support_faces: SupportFaces  # by pair
 
 
 @wp.struct
 class Planes:
-    """Those of the faces, as in `Hulls`, for a loop in which the compiler shall know that they have no gaps."""
+    """The planes of the faces, as in `Hulls`, for a loop in which the compiler must know that they have no gaps."""
 
     normal: wp.array(dtype=wp.vec3f)
     offset: wp.array(dtype=wp.float32)
 
 
-flat_hulls = make_flat(Hulls)
-flat_planes = make_flat(Planes)
+flat_hulls = flat(Hulls)
+flat_planes = flat(Planes)
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Topology:
     offsets: np.ndarray
     loops: list[np.ndarray]
     sides: list[np.ndarray]
-    """The faces behind the sides of each face, in growing order."""
+    """The neighbours of each face, in increasing order."""
     ball: np.ndarray
-    """Centre and radius of a ball in the hull."""
+    """Centre and radius of a ball inside the hull."""
 
     def stretches(self) -> list[np.ndarray]:
         """How much longer than their mean two unit normals are, for the sides of each face, rounded up."""
@@ -82,7 +82,7 @@ class Topology:
 
 
 def topology(points: np.ndarray) -> Topology | None:
-    """Faces and edges of the convex hull of ``points``; None if they lie in a plane, or it has too many of them."""
+    """Faces and edges of the convex hull of ``points``; None if these lie in a plane, or if it has too many faces."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -94,7 +94,7 @@ def topology(points: np.ndarray) -> Topology | None:
     normals = np.array([hull.equations[np.flatnonzero(face == f)[0], :3] for f in range(count)])
     corners = [np.unique(hull.simplices[face == f]) for f in range(count)]
     loops = [_around(points[c], n) for c, n in zip(corners, normals, strict=True)]
-    if count > FACES or max(map(len, loops)) > FACE_CORNERS:
+    if count > MAX_FACES or max(map(len, loops)) > MAX_FACE_CORNERS:
         return None
     sides: list[set[int]] = [set() for _ in range(count)]
     for t, row in enumerate(hull.neighbors):
@@ -128,13 +128,13 @@ def _around(corners: np.ndarray, normal: np.ndarray) -> np.ndarray:
 
 
 def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
-    """The `Hulls` of convex meshes that meet a box, capsule, cylinder or each other in ``pairs``.
-
-    Args:
-        model: What they are in.
-        pairs: Shapes, [pair_count, 2].
+    """The `Hulls` of convex meshes that collide with a box, capsule, cylinder or each other in ``pairs``.
 
     Their `Supports` are those of all convex meshes in ``pairs``.
+
+    Args:
+        model: The model with the shapes.
+        pairs: Shapes, [pair_count, 2].
     """
     kind = newton.GeoType
     faced = [int(k) for k in (kind.CAPSULE, kind.CYLINDER, kind.BOX, kind.CONVEX_MESH)]
@@ -154,8 +154,8 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
                 parts.append((key, part))
         of_shape[shape] = known[key]
     stretches = [side for _, part in parts for side in part.stretches()]
-    normals = np.concatenate([_joined([part.normals for _, part in parts], 3), np.zeros((BEHIND, 3))])
-    offsets = _flat([part.offsets for _, part in parts] + [np.zeros(BEHIND)])
+    normals = np.concatenate([_joined([part.normals for _, part in parts], 3), np.zeros((PADDING, 3))])
+    offsets = _flat([part.offsets for _, part in parts] + [np.zeros(PADDING)])
     table: Any = Hulls()
     arrays: dict[str, tuple[Any, Any]] = {
         "of_shape": (of_shape, wp.int32),
@@ -168,17 +168,17 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
         "offset": (offsets, wp.float32),
         "loop_start": (_starts([len(loop) for _, part in parts for loop in part.loops]), wp.int32),
         "loop": (_joined([loop for _, part in parts for loop in part.loops], 3), wp.vec3f),
-        "stretch": (np.array([side.max() for side in stretches] + [1.0] * BEHIND), wp.float32),
+        "stretch": (np.array([side.max() for side in stretches] + [1.0] * PADDING), wp.float32),
         "side_start": (_starts([len(side) for side in stretches]), wp.int32),
         "side": (_flat([side for _, part in parts for side in part.sides]), wp.int32),
         "side_stretch": (_flat(stretches), wp.float32),
-        "heights": (np.zeros(int(FACES) + BEHIND), wp.float32),
-        "steep": (np.zeros(int(FACES) + BEHIND), wp.int32),
+        "heights": (np.zeros(int(MAX_FACES) + PADDING), wp.float32),
+        "steep": (np.zeros(int(MAX_FACES) + PADDING), wp.int32),
     }
     for name, (values, dtype) in arrays.items():
         setattr(table, name, wp.array(values, dtype=dtype, device=model.device))
     table.supports = make_supports(model, pairs.ravel())
-    table.soles = make_soles(len(pairs), model.device)
+    table.support_faces = make_support_faces(len(pairs), model.device)
     return table
 
 

@@ -54,7 +54,7 @@ def read_contacts(sim: Any, worlds: Sequence[int], body_q: np.ndarray) -> ShownC
 
 def _rows(shard: Any, worlds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Contact rows in use of ``worlds``, and the world of each; distance rows are left out."""
-    data = shard.solver.contact_jacobian.data
+    data = shard.solver.contact_stage.data
     counts = data.count.numpy()[worlds]
     place = np.arange(int(counts.max(initial=0)))
     rows = worlds[:, None] * int(data.capacity) + place
@@ -71,7 +71,7 @@ def _read_shard(sim: Any, shard: Any, worlds: Sequence[int], body_q: np.ndarray)
     rows, world = _rows(shard, own)
     if len(rows) == 0:
         return None
-    data, contacts, model = shard.solver.contact_jacobian.data, shard.contacts, shard.model.newton_model
+    data, contacts, model = shard.solver.contact_stage.data, shard.contacts, shard.model.newton_model
     source = data.source.numpy()[rows]
     force = shard.solver.contact_forces().force.numpy()[source].astype(np.float64)
     normal = contacts.rigid_contact_normal.numpy()[source].astype(np.float64)
@@ -118,7 +118,7 @@ def deepest(sim: Any) -> float:
     """Largest overlap of the last step over all worlds [m]; zero if nothing touches."""
     most = 0.0
     for shard in sim.shards:
-        data = shard.solver.contact_jacobian.data
+        data = shard.solver.contact_stage.data
         counts = data.count.numpy()
         if not counts.any():
             continue

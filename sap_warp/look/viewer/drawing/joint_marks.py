@@ -7,6 +7,7 @@ from typing import Any
 import newton
 import numpy as np
 
+from ....model.joint_types import SCALAR_JOINTS
 from ...visuals import multiply, rotate
 from .instances import Arrows, Rods
 
@@ -62,10 +63,9 @@ def _dofs(model: newton.Model) -> dict[str, np.ndarray]:
     starts, coords = model.joint_qd_start.numpy(), model.joint_q_start.numpy()
     dims, axes, frames = model.joint_dof_dim.numpy(), model.joint_axis.numpy(), model.joint_X_p.numpy()
     worlds = np.maximum(model.joint_world.numpy(), 0)
-    types = newton.JointType
     names = ("dof", "coord", "parent", "world", "turns", "frame", "axis", "side")
     rows: dict[str, list[Any]] = {name: [] for name in names}
-    for j in np.flatnonzero(np.isin(kinds, [int(types.REVOLUTE), int(types.PRISMATIC), int(types.D6)])):
+    for j in np.flatnonzero(np.isin(kinds, SCALAR_JOINTS)):
         for k in range(int(dims[j].sum())):
             axis = axes[starts[j] + k].astype(np.float64)
             helper = np.eye(3)[np.argmin(np.abs(axis))]

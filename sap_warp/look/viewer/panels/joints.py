@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import newton
 import numpy as np
 
+from ....model.joint_types import SCALAR_JOINTS
+
 if TYPE_CHECKING:
     from ..viewer import Viewer
 
@@ -53,10 +55,10 @@ def driven_dofs(model: newton.Model, articulation: int) -> list[Driven]:
     ke, kd, modes = model.joint_target_ke.numpy(), model.joint_target_kd.numpy(), model.joint_target_mode.numpy()
     lower, upper = model.joint_limit_lower.numpy(), model.joint_limit_upper.numpy()
     kinds, dims = model.joint_type.numpy(), model.joint_dof_dim.numpy()
-    types, mode = newton.JointType, newton.JointTargetMode
+    mode = newton.JointTargetMode
     found = []
     for joint in range(int(first), int(last)):
-        if kinds[joint] not in (int(types.REVOLUTE), int(types.PRISMATIC), int(types.D6)):
+        if kinds[joint] not in SCALAR_JOINTS:
             continue
         count = int(starts[joint + 1] - starts[joint])
         for k in range(count):

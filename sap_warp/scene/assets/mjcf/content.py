@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
 
 from ....core.printable import printable
 from ....model.model import register_dof_labels
-from ...build import SceneBuild
-from ...objects import bounds
+from ...text import bounds
 from ...text.errors import Complaint
 from ...text.nodes import Node
 from .actuation.actuators import resolve_ratios
@@ -26,6 +25,9 @@ from .bodies.pairs import add_pairs, filter_as_mujoco
 from .coordinates import bodies_of, body_joints, joint_kind
 from .reader import MjcfDocument
 from .switches import is_off
+
+if TYPE_CHECKING:
+    from ...build import SceneBuild
 
 _KIND_OF = {
     newton.JointType.FREE: "free",

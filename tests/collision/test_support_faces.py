@@ -1,4 +1,4 @@
-"""What lies on convex hulls: contacts of a sole that is not quite flat, or that is round."""
+"""Contacts on convex hulls with a support face that is not quite flat, or that is round."""
 
 import newton
 import numpy as np
@@ -49,7 +49,7 @@ def add_hull(b, body):
 
 
 def add_ridge(b, body):
-    """A sole of several faces itself."""
+    """A hull whose own lower side has several faces."""
     points = 0.4 * np.array(ridge(0.01).vertices) * [1.0, 1.0, -1.0]
     b.add_shape_convex_hull(body, mesh=mesh_of(np.vstack([points - [0, 0, 0.03], points * [1, 1, 0] + [0, 0, 0.03]])))
 
@@ -68,8 +68,8 @@ def on_hull(mesh, place, turn=0.0, gravity=9.81, add=add_box):
 @pytest.mark.parametrize("gravity", [9.81, 200.0])
 @pytest.mark.parametrize(("slope", "turn"), [(0.005, 0.0), (0.01, 0.785), (0.015, 0.3)])
 @pytest.mark.parametrize("add", [add_box, add_cylinder, add_hull, add_ridge])
-def test_what_is_pressed_on_a_sole_of_several_faces_comes_to_rest(add, slope, turn, gravity):
-    """Its contacts were those of one face or the other in turns, and it rattled at 1 rad/s."""
+def test_what_is_pressed_on_a_support_face_of_several_faces_comes_to_rest(add, slope, turn, gravity):
+    """Its contacts must not be those of one face or the other in turns, or it rattles at 1 rad/s."""
     sim = on_hull(ridge(slope), (0.004, 0.003), turn, gravity, add)
     sim.step(300)
     assert np.abs(sim.joint_qd.numpy()).max() < 1e-4

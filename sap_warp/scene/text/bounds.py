@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core.kernels.precision import MAX_TIME_STEP, MIN_TIME_STEP
-from ..text.errors import Complaint
+from .errors import Complaint
 
 MAX_MASS = 1e15
 """Largest mass of a body [kg]."""

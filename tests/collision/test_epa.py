@@ -1,8 +1,8 @@
-"""The shortest way out of an overlap of cylinders and boxes: found in every pose, and its points are on both shapes.
+"""EPA for cylinders and boxes: penetration depth found in every pose, with contact points that are on both shapes.
 
-The oracle is the definition: of all directions, that one leads out the shortest way along which the support functions
-of both add up to the least. It is looked for by trying directions: everywhere, in the planes across the axes of both
-shapes, which the best ones of shapes with flat faces lie in, and near the one that is said to be best.
+The oracle is the definition: the penetration direction is that of all directions along which the support functions of
+both shapes add up to the least. It is sampled: everywhere, in the planes across the axes of both shapes, which the best
+directions of shapes with flat faces lie in, and near the direction that was found.
 """
 
 import newton
@@ -11,8 +11,8 @@ import pytest
 import warp as wp
 
 from sap_warp.collision.broad.aabb import Shapes
-from sap_warp.collision.narrow.epa import find_overlap
-from sap_warp.collision.narrow.gjk import OVERLAP, SKIN, find_nearest, place_cores
+from sap_warp.collision.narrow.epa import find_penetration
+from sap_warp.collision.narrow.gjk import OVERLAP, OVERLAP_TOLERANCE, find_closest_points, make_core_pair
 from sap_warp.collision.narrow.hulls.supports import Supports
 
 BOX, CYLINDER = int(newton.GeoType.BOX), int(newton.GeoType.CYLINDER)
@@ -23,24 +23,24 @@ def overlap(
     kind: wp.array[wp.int32],
     size: wp.array[wp.vec3f],
     pose: wp.array[wp.transformf],
-    met: wp.array[int],
+    gjk_state: wp.array[int],
     state: wp.array[int],
     found: wp.array2d[wp.vec3d],
     distance: wp.array[wp.float64],
 ):
     i = wp.tid()
-    s = Shapes()
-    s.kind = kind
-    s.size = size
-    s.pose = pose
-    t = Supports()
-    pair = place_cores(s, 2 * i, 2 * i + 1)
-    w = wp.zeros(shape=(4,), dtype=wp.vec3d)
-    first = wp.zeros(shape=(4,), dtype=wp.vec3d)
-    count = find_nearest(s, t, pair, wp.float64(0.01), w, first)
-    met[i] = pair.state
+    shapes = Shapes()
+    shapes.kind = kind
+    shapes.size = size
+    shapes.pose = pose
+    supports = Supports()
+    pair = make_core_pair(shapes, 2 * i, 2 * i + 1)
+    simplex = wp.zeros(shape=(4,), dtype=wp.vec3d)
+    points0 = wp.zeros(shape=(4,), dtype=wp.vec3d)
+    count = find_closest_points(shapes, supports, pair, wp.float64(0.01), simplex, points0)
+    gjk_state[i] = pair.state
     if pair.state == OVERLAP:
-        find_overlap(s, t, pair, count, w, first)
+        find_penetration(shapes, supports, pair, count, simplex, points0)
     state[i] = pair.state
     found[i, 0] = pair.normal
     found[i, 1] = pair.point
@@ -61,10 +61,10 @@ def run(kinds, sizes, places, turns):
         wp.array(np.tile(sizes, (count, 1)), dtype=wp.vec3f),
         wp.array(pose.reshape(-1, 7), dtype=wp.transformf),
     ]
-    met, state = wp.zeros(count, dtype=int), wp.zeros(count, dtype=int)
+    gjk_state, state = wp.zeros(count, dtype=int), wp.zeros(count, dtype=int)
     found, distance = wp.zeros((count, 2), dtype=wp.vec3d), wp.zeros(count, dtype=wp.float64)
-    wp.launch(overlap, dim=count, inputs=given, outputs=[met, state, found, distance], device="cpu")
-    return met.numpy(), state.numpy(), found.numpy()[:, 0], found.numpy()[:, 1], distance.numpy()
+    wp.launch(overlap, dim=count, inputs=given, outputs=[gjk_state, state, found, distance], device="cpu")
+    return gjk_state.numpy(), state.numpy(), found.numpy()[:, 0], found.numpy()[:, 1], distance.numpy()
 
 
 def unit(v):
@@ -114,10 +114,10 @@ def circles(turn):
     """Directions across the axes of both shapes, and these axes."""
     angle = np.linspace(0.0, 2.0 * np.pi, 721)
     flat = np.column_stack([np.cos(angle), np.sin(angle), 0.0 * angle])
-    ways = [np.roll(flat, k, axis=1) for k in range(3)]
+    across = [np.roll(flat, k, axis=1) for k in range(3)]
     crossed = np.cross(np.eye(3)[:, None, :], turn.T[None, :, :]).reshape(-1, 3)
     crossed = unit(crossed[np.linalg.norm(crossed, axis=1) > 1e-9])
-    return np.vstack([*ways, *(w @ turn.T for w in ways), turn.T, -turn.T, crossed, -crossed])
+    return np.vstack([*across, *(w @ turn.T for w in across), turn.T, -turn.T, crossed, -crossed])
 
 
 BOX_SIZE, CYLINDER_SIZE, DISC_SIZE = (0.05, 0.04, 0.03), (0.03, 0.06, 0.0), (0.05, 0.005, 0.0)
@@ -130,20 +130,20 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_no_direction_leads_out_of_an_overlap_shorter(pair, rng) -> None:
-    """Among random poses, half of them with axes that are nearly parallel."""
+def test_no_direction_has_less_depth(pair, rng) -> None:
+    """No sampled direction has less depth, in random poses, half of them with axes that are nearly parallel."""
     kinds, sizes = PAIRS[pair]
     count = 400
     axis = unit(rng.normal(size=(count, 3)))
     tilt = 10.0 ** rng.uniform(-9.0, -1.0, (count // 2, 1)) * rng.normal(size=(count // 2, 3))
     axis[: count // 2] = unit(np.eye(3)[rng.integers(0, 3, count // 2)] + tilt)
     turns, places = turn_to(axis), rng.uniform(-0.07, 0.07, (count, 3))
-    met, state, normal, point, distance = run(kinds, sizes, places, turns)
-    assert np.all(state[met == int(OVERLAP)] == int(OVERLAP))  # it never gives up
-    assert np.sum(met == int(OVERLAP)) > 0.4 * count
+    gjk_state, state, normal, point, distance = run(kinds, sizes, places, turns)
+    assert np.all(state[gjk_state == int(OVERLAP)] == int(OVERLAP))  # it never gives up
+    assert np.sum(gjk_state == int(OVERLAP)) > 0.4 * count
     somewhere = unit(rng.normal(size=(2000, 3)))
     near = 10.0 ** rng.uniform(-6.0, -0.5, 2000)[:, None] * rng.normal(size=(2000, 3))
-    skin = float(SKIN)
+    tolerance = float(OVERLAP_TOLERANCE)
     for i in np.flatnonzero(state == int(OVERLAP)):
         turn = rotation(turns[i])
         others = np.vstack([somewhere, circles(turn), unit(normal[i] + near)])
@@ -151,12 +151,12 @@ def test_no_direction_leads_out_of_an_overlap_shorter(pair, rng) -> None:
         assert depth(normal[i : i + 1], kinds, sizes, places[i], turn)[0] == pytest.approx(-distance[i], abs=1e-9)
         assert -distance[i] <= depth(others, kinds, sizes, places[i], turn).min() + 1e-6
         on_second = (point[i] + distance[i] * normal[i] - places[i]) @ turn
-        assert beside(kinds[0], sizes[0], point[i]) < skin
-        assert beside(kinds[1], sizes[1], on_second) < skin
+        assert beside(kinds[0], sizes[0], point[i]) < tolerance
+        assert beside(kinds[1], sizes[1], on_second) < tolerance
 
 
 def test_axis_of_a_cylinder_on_an_edge_of_a_box(rng) -> None:
-    """Nearly every direction across the edge is as good: the polytope has room for 64 corners, not for all of them."""
+    """Nearly every direction across the edge is as good, more than a polytope of 64 vertices can hold."""
     kinds, sizes = (BOX, CYLINDER), (BOX_SIZE, CYLINDER_SIZE)
     count = 300
     turns = turn_to(

@@ -10,12 +10,15 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from ...core.faq import see
-from ..assets.sources import AssetSourceError, resolve_git, resolve_local, resolve_package
-from ..objects.objects import Source
-from .document import SceneDocument
-from .errors import Complaint
+from ....core.faq import see
+from ...text.errors import Complaint
+from . import AssetSourceError, resolve_git, resolve_local, resolve_package
+
+if TYPE_CHECKING:
+    from ...objects.objects import Source
+    from ...text.document import SceneDocument
 
 _SITE = ("site-packages", "dist-packages")
 _NAMED_BY = {

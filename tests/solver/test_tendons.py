@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import warp as wp
 
+from sap_warp.core.kernels.template import Variant
 from sap_warp.core.kernels.types import FP64
 from sap_warp.solver.tendons import terms
-from sap_warp.solver.terms.bounded import make_bounded_term
-from tests.support.lengths import Beside
+from sap_warp.solver.terms.bounded import bounded
+from tests.support.tendons import Beside
 
 ARM = """<mujoco>{top}<worldbody>
  <site name="w" pos="0.1 0.2 0.9"/>
@@ -136,7 +137,7 @@ def test_forces_of_actuators_are_those_of_mujoco(rng):
         forces = case.row_forces({int(terms.ACTUATOR)})
         expected = case.data.actuator_force[:, None] * case.moments()
         for number, force in forces.items():
-            i = case.solver.lengths.sources.terms[number].actuator
+            i = case.solver.tendons.sources.terms[number].actuator
             seen.add(names[i])
             scale = max(np.abs(expected[i]).max(), 1.0)
             np.testing.assert_allclose(force, expected[i], rtol=0, atol=3e-6 * scale, err_msg=names[i])
@@ -157,15 +158,15 @@ def test_activations_follow_their_inputs_as_in_mujoco(rng):
         case.model.mujoco.ctrl.assign(ctrl)
         mujoco.mj_step(reference, data)
         solver.step(case.state, case.state, None, None, 0.01)
-        act = solver.lengths.actuation.act.numpy()[with_act]
+        act = solver.tendons.actuation.act.numpy()[with_act]
         np.testing.assert_allclose(act, data.act[reference.actuator_actadr[with_act]], rtol=1e-5, atol=1e-6)
     solver.reset(case.state)
-    assert not solver.lengths.actuation.act.numpy().any()
+    assert not solver.tendons.actuation.act.numpy().any()
 
 
 def test_bounded_term_has_consistent_derivatives():
     """The impulse is minus the derivative of the cost by the rate, and the curvature that of the impulse."""
-    term = make_bounded_term(FP64)
+    term = bounded.of(Variant(solve=FP64))
 
     @wp.kernel(module="unique", enable_backward=False)
     def evaluate(slack: wp.array(dtype=wp.float64), low: wp.float64, high: wp.float64, out: wp.array(dtype=wp.vec3d)):

@@ -72,15 +72,15 @@ class Beside:
             act = np.zeros(reference.nu)
             with_act = reference.actuator_actadr >= 0
             act[with_act] = data.act[reference.actuator_actadr[with_act]]
-            if self.solver.lengths.actuation.total:
-                self.solver.lengths.actuation.act.assign(act)
+            if self.solver.tendons.actuation.total:
+                self.solver.tendons.actuation.act.assign(act)
 
     def measure(self):
-        """Lengths and J of all lengths, in the order of the sources; MuJoCo's order of dofs."""
-        lengths = self.solver.lengths
+        """Length and J of all transmissions, in the order of the sources; MuJoCo's order of dofs."""
+        tendons = self.solver.tendons
         self.solver.boundary.begin(self.solver.checked(self.state), self.solver.model_control, self.solver.all_worlds)
-        lengths.measure_lengths(self.solver.boundary, self.solver.free_motion, self.solver.all_worlds)
-        return lengths.data.length.numpy()[lengths.place], lengths.jacobian()[lengths.place][:, self.order]
+        tendons.measure_lengths(self.solver.boundary, self.solver.free_motion, self.solver.all_worlds)
+        return tendons.data.length.numpy()[tendons.place], tendons.jacobian()[tendons.place][:, self.order]
 
     def tendon_jacobian(self):
         """MuJoCo's."""
@@ -100,17 +100,17 @@ class Beside:
 
     def row_forces(self, kinds):
         """Generalized force of the rows whose terms are of these kinds, by term number: at v0, explicit."""
-        solver, lengths = self.solver, self.solver.lengths
+        solver, tendons = self.solver, self.solver.tendons
         solver.compute_free_motion(self.state, None, TINY)
-        lengths.compute(solver.boundary, solver.free_motion, None, TINY, solver.all_worlds)
-        rows = solver.constraints.data
-        J = solver.constraints.dense()
+        tendons.compute(solver.boundary, solver.free_motion, None, TINY, solver.all_worlds)
+        rows = solver.equations.data
+        J = solver.equations.dense()
         qd = self.state.joint_qd.numpy().astype(float)
         R, vhat, low, high = (getattr(rows, name).numpy().astype(float) for name in ("R", "vhat", "low", "high"))
         found = {}
-        for number, term in enumerate(lengths.sources.terms):
+        for number, term in enumerate(tendons.sources.terms):
             if int(term.kind) in kinds:
-                row = lengths._row_of_term[number]
+                row = tendons._equation_of_term[number]
                 gamma = np.clip((vhat[row] - J[row] @ qd) / R[row], low[row], high[row]) if R[row] > 0 else 0.0
                 found[number] = (J[row] * gamma / TINY)[self.order]
         return found

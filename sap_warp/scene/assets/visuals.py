@@ -9,16 +9,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import newton
 import numpy as np
 
-from ..assets.assets import import_assets
-from ..build import SceneBuild
+from ..objects.joint_defaults import set_joint_defaults
+from ..objects.materials import set_defaults
 from ..text.errors import SapSceneError
-from .joint_defaults import set_joint_defaults
-from .materials import set_defaults
+from .assets import import_assets
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ def read_asset_visuals(loaded: SceneBuild, worlds: int) -> AssetVisuals | None:
         loaded: The scene as it is simulated.
         worlds: Copies of the authored world.
     """
-    document, scene = loaded.document, loaded.scene
+    scene = loaded.scene
     lacking = [i for i, asset in enumerate(scene.assets) if _leaves_out(asset)]
     if not lacking:
         return None
     assets = [a.model_copy(update={"load_visual_shapes": True}) if _leaves_out(a) else a for a in scene.assets]
-    build = SceneBuild(document, scene.model_copy(update={"assets": assets}))
+    build = loaded.begin_again(scene.model_copy(update={"assets": assets}))
     build.builder.rigid_gap = scene.builder.rigid_gap
     set_defaults(build.builder, scene.builder.defaults.shape.given())
     set_joint_defaults(build.builder, scene.builder.defaults.joint)

@@ -1,9 +1,16 @@
-"""Labels of assets: two copies of one robot are told apart."""
+"""Labels of assets: two copies of one robot are told apart, and patterns of labels have to match some."""
 
 from __future__ import annotations
 
-from ..build import SceneBuild
-from ..text.errors import Complaint
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..text.errors import Complaint, Path
+from ..text.references import tell_nearest
+
+if TYPE_CHECKING:
+    from ..build import SceneBuild
 
 
 def add_prefix(prefix: str, label: str) -> str:
@@ -27,6 +34,14 @@ def tell_apart(build: SceneBuild) -> None:
     for i, (other, label) in _sharing(build).items():
         with build.at("assets", i):
             raise Complaint(f"has the label {label!r}, which assets[{other}] has too; give it another label_prefix")
+
+
+def check_patterns(build: SceneBuild, path: Path, patterns: Sequence[str], names: Sequence[str], what: str) -> None:
+    """Report patterns of what is not to be loaded that match none of ``names``."""
+    for i, pattern in enumerate(patterns):
+        with build.at(*path, i):
+            if not any(re.match(pattern, name) for name in names):
+                raise Complaint(f"{pattern!r} matches nothing; " + tell_nearest(pattern, names, what))
 
 
 def _sharing(build: SceneBuild) -> dict[int, tuple[int, str]]:

@@ -6,7 +6,7 @@ import pytest
 import warp as wp
 
 from sap_warp import SapCollisionPipeline, SolverSAP
-from sap_warp.collision.repair.coplanar_boxes import find_seams
+from sap_warp.collision.repair.coplanar_boxes import find_coplanar_boxes
 
 HALF = 0.05
 GLIDER = newton.ModelBuilder.ShapeConfig(ke=1e5, mu=0.0)
@@ -116,7 +116,7 @@ def rows_of(builder):
     for filters in (True, False):
         pipeline = SapCollisionPipeline(model)
         if not filters:
-            pipeline._seams = None
+            pipeline._ghosts = None
         contacts = pipeline.contacts()
         pipeline.collide(model.state(), contacts)
         count = contacts.rigid_contact_count.numpy()[0]
@@ -163,8 +163,8 @@ def test_a_box_covers_another_one_only_for_bodies_that_touch_both():
     builder.add_shape_collision_filter_pair(0, 2)
     add_glider(builder, "sphere", (0.0, 1.0))  # meets all of them
     model = builder.finalize(device="cpu")
-    seams = find_seams(model, model.shape_contact_pairs.numpy().reshape(-1, 2))
-    assert set(zip(seams["shape"], seams["beside"], strict=True)) == {(0, 1)}
+    coplanar = find_coplanar_boxes(model, model.shape_contact_pairs.numpy().reshape(-1, 2))
+    assert set(zip(coplanar["shape"], coplanar["beside"], strict=True)) == {(0, 1)}
     kept, found = rows_of(builder)
     np.testing.assert_array_equal(kept, found)
 
@@ -181,11 +181,11 @@ def test_worlds_and_bodies_have_their_own_seams():
     builder.replicate(tiles, 3)
     model = builder.finalize(device="cpu")
     pairs = model.shape_contact_pairs.numpy().reshape(-1, 2)
-    seams = find_seams(model, pairs)
-    beside = sorted(set(zip(seams["shape"].tolist(), seams["beside"].tolist(), strict=True)))
+    coplanar = find_coplanar_boxes(model, pairs)
+    beside = sorted(set(zip(coplanar["shape"].tolist(), coplanar["beside"].tolist(), strict=True)))
     assert beside == [(a, b) for w in range(3) for a, b in ((4 * w, 4 * w + 1), (4 * w + 1, 4 * w))]
-    assert (np.diff(seams["shape"]) >= 0).all()
-    assert len(find_seams(model, None)) == len(find_seams(model, np.empty((0, 2), dtype=int))) == 0
+    assert (np.diff(coplanar["shape"]) >= 0).all()
+    assert len(find_coplanar_boxes(model, None)) == len(find_coplanar_boxes(model, np.empty((0, 2), dtype=int))) == 0
 
 
 def test_models_without_seams_have_no_further_launch():
@@ -194,4 +194,4 @@ def test_models_without_seams_have_no_further_launch():
     builder.add_ground_plane()
     add_glider(builder, "box", (0.0, 0.0))
     add_glider(builder, "box", (0.0, 0.2))
-    assert SapCollisionPipeline(builder.finalize(device="cpu"))._seams is None
+    assert SapCollisionPipeline(builder.finalize(device="cpu"))._ghosts is None

@@ -13,7 +13,7 @@ DT = 0.005
 INERTIA = np.diag([0.03, 0.05, 0.04])
 
 
-def carried_bodies():
+def floating_children():
     """A driven hinge, a floating body below it, and another floating body below that one."""
     b = builder((0.0, 0.0, 0.0))
     tilt = wp.quat_from_axis_angle(wp.normalize(wp.vec3(0.3, -0.2, 1.0)), 0.5)
@@ -49,9 +49,9 @@ def momenta(state):
     return np.array(out)
 
 
-def test_carried_bodies_go_straight_while_their_parent_speeds_up():
+def test_floating_children_go_straight_while_their_parent_speeds_up():
     """Their centres keep their velocity and the line of their path; their angular momentum drifts with h alone."""
-    model = carried_bodies()
+    model = floating_children()
     solver = SolverSAP(model, contact_preset_variant="robot")
     state, control = model.state(), model.control()
     qd = np.zeros(model.joint_dof_count, np.float32)

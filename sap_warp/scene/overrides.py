@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..validate import validate_document
-from .document import SceneDocument
-from .errors import Path, Problem, SapSceneError, show
+from .text.document import SceneDocument
+from .text.errors import Path, Problem, SapSceneError, show
+from .validate import validate_document
 
 _PART = re.compile(
     r"""(?:^|(?<!^)\.)(?P<key>[^.\[\]"']+)|\[(?P<index>\d+)\]|\[(?P<quote>["'])(?P<name>.+?)(?P=quote)\]"""

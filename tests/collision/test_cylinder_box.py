@@ -1,15 +1,15 @@
-"""Proofs that a direction between a cylinder, or the axis of a capsule, and a box is the best one.
+"""Optimal directions between a cylinder, or the axis of a capsule, and a box: no other direction separates better.
 
 The oracle is the definition: of all directions, the signed distance is the largest distance between two planes that
-have one shape on each side, which follows from the support functions of both. It is looked for by trying directions,
-many of them near the one that is said to be best.
+have one shape on each side, which follows from the support functions of both. It is sampled over many directions, most
+of them near the one that was accepted.
 """
 
 import numpy as np
 import pytest
 import warp as wp
 
-from sap_warp.collision.narrow.cylinder_box import AxisBox, find_flat_part, try_edges
+from sap_warp.collision.narrow.cylinder_box import CylinderBox, search_box_edges, search_flat_parts
 from sap_warp.collision.narrow.gjk import APART, NEAR, OVERLAP, UNKNOWN
 
 REACH = 0.01
@@ -26,22 +26,22 @@ def prove(
     distance: wp.array[wp.float64],
 ):
     i = wp.tid()
-    q = AxisBox()
-    q.axis = axis[i]
-    q.middle = middle[i]
-    q.radius = sizes[i][0]
-    q.half = sizes[i][1]
-    q.size = box[i]
-    q.reach = wp.float64(REACH)
-    q.state = UNKNOWN
-    q.distance = wp.float64(-1.0e30)
-    find_flat_part(q)
-    if q.state == UNKNOWN and q.distance > wp.float64(0.0):
-        try_edges(q)
-    state[i] = q.state
-    found[i, 0] = q.out
-    found[i, 1] = q.point
-    distance[i] = q.distance
+    query = CylinderBox()
+    query.axis = axis[i]
+    query.center = middle[i]
+    query.radius = sizes[i][0]
+    query.half_length = sizes[i][1]
+    query.half_size = box[i]
+    query.reach = wp.float64(REACH)
+    query.state = UNKNOWN
+    query.distance = wp.float64(-1.0e30)
+    search_flat_parts(query)
+    if query.state == UNKNOWN and query.distance > wp.float64(0.0):
+        search_box_edges(query)
+    state[i] = query.state
+    found[i, 0] = query.direction
+    found[i, 1] = query.point
+    distance[i] = query.distance
 
 
 def run(axis, middle, sizes, box):
@@ -90,7 +90,7 @@ def poses(kind, rng, count):
 
 
 @pytest.mark.parametrize(("kind", "share"), [("stands", 0.9), ("lies", 0.8), ("axis", 0.5), ("any", 0.55)])
-def test_no_direction_is_better_than_a_proved_one(kind, share, rng) -> None:
+def test_no_direction_is_better_than_an_accepted_one(kind, share, rng) -> None:
     axis, middle, sizes, box = poses(kind, rng, 600)
     state, out, point, distance = run(axis, middle, sizes, box)
     somewhere = unit(rng.normal(size=(4000, 3)))
@@ -108,15 +108,15 @@ def test_no_direction_is_better_than_a_proved_one(kind, share, rng) -> None:
         assert (distance[i] > 0.0) == (state[i] == int(NEAR))
         assert own == pytest.approx(distance[i], abs=2e-9)  # the criterion of an edge allows 1e-9
         assert best <= distance[i] + 1e-12
-        if state[i] == int(NEAR):  # both ends of the way belong to the shapes
+        if state[i] == int(NEAR):  # both closest points belong to the shapes
             assert np.all(np.abs(point[i] - distance[i] * out[i]) <= box[i] + 1e-9)
         arm = point[i] - middle[i]
         assert abs(arm @ axis[i]) <= sizes[i, 1] + 1e-9
         assert np.linalg.norm(arm - (arm @ axis[i]) * axis[i]) <= sizes[i, 0] + 1e-9
 
 
-def test_deep_overlap_is_left_to_others(rng) -> None:
-    """In the middle of a thick box the way out through a face is proved only while no other one can be shorter."""
+def test_deep_overlap_is_left_to_epa(rng) -> None:
+    """In the middle of a thick box a direction out of a face is accepted only while no other depth can be less."""
     axis, _, sizes, box = poses("lies", rng, 200)
     state, _, _, distance = run(axis, 0.2 * box * rng.uniform(-1.0, 1.0, (200, 3)), sizes, box)
     proved = state != int(UNKNOWN)
