@@ -33,7 +33,7 @@ BATCHES = 9
 
 
 def run_scene(scene: str, worlds: int, steps: int, preset: str, without: Sequence[str], names: int) -> None:
-    """In the child: settle, write time and names, then replay nothing and each stage between two marks."""
+    """In the child: settle, replay nothing and each stage between two marks, then write time and names."""
     from sap_warp.core.native import without as native_without
 
     with native_without(*without):
@@ -53,23 +53,23 @@ def _run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> 
     sim = Simulation.from_loaded(built, statistics=False, contact_preset_variant=preset)
     sim.reset()
     sim.step(steps)
+    with wp.ScopedCapture("cpu") as nothing:
+        pass
+    begin, stages, _ = record_stages(sim.shards[0], sim.dt)
+    wp.capture_launch(begin)
+    graphs = [("nothing", nothing.graph), *stages]
+    for _, graph in graphs:
+        os.kill(os.getpid(), MARK)
+        wp.capture_launch(graph)
+        os.kill(os.getpid(), MARK)
     batch = max(TIMED_STEPS // worlds, 1)
     seconds = []
     for _ in range(BATCHES):
         start = time.process_time()
         sim.step(batch)
         seconds.append((time.process_time() - start) / (batch * worlds))
-    with wp.ScopedCapture("cpu") as nothing:
-        pass
-    begin, stages, _ = record_stages(sim.shards[0], sim.dt)
-    wp.capture_launch(begin)
-    graphs = [("nothing", nothing.graph), *stages]
     os.write(names, "\n".join([repr(min(seconds)), *(name for name, _ in graphs)]).encode())
     os.close(names)
-    for _, graph in graphs:
-        os.kill(os.getpid(), MARK)
-        wp.capture_launch(graph)
-        os.kill(os.getpid(), MARK)
 
 
 def count_instructions(child: int, trace: Any) -> list[int]:

@@ -70,7 +70,7 @@ class _Version(argparse.Action):
 
 def make_parsers(
     declared: Collection[str] = tuple(SUMMARIES),
-) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+) -> tuple[Parser, dict[str, Parser]]:
     """Make the parser of the command line, and those of the sub-commands by name.
 
     Args:

@@ -54,7 +54,7 @@ class LogUniform(_Between):
 
 @dataclass(frozen=True)
 class Normal(_Bounded):
-    """Of a mean and a standard deviation; what lies outside of ``low`` and ``high`` is drawn as the nearer of them."""
+    """Normal distribution of a mean and a standard deviation, clamped to ``low`` and ``high``."""
 
     mean: float
     std: float
@@ -128,14 +128,14 @@ class Randomize:
     """Name of the view: a parameter (``"ground_mu"``, ``"body_mass"``, ...), ``"gravity"``, or of state and control
     ``"joint_q"``, ``"joint_qd"``, ``"body_f"``, ``"joint_f"``, ``"joint_target_q"`` and so on."""
     distribution: Distribution
-    """Of the number, the factor or the difference."""
+    """Distribution of the value, the factor or the difference."""
     how: str = "set"
     """``"set"``; ``"scale"`` or ``"offset"`` of the nominal value, that of when `Simulation.randomize` was called; of
     joint_q and joint_qd it is the value that the world has."""
     names: str | tuple[str, ...] | None = None
     """Columns by name or pattern; None is all of them."""
     components: tuple[int, ...] | None = None
-    """Of entries with several numbers; None is all of them."""
+    """Components of entries with several numbers; None is all of them."""
     shared: bool = False
     """Whether all columns and components of a world get the same draw."""
     when: str | Every = "reset"
@@ -175,13 +175,13 @@ def from_description(items: Iterable[Mapping[str, Any]]) -> list[Randomize]:
     return [_read(item, f"randomize[{i}]") for i, item in enumerate(items)]
 
 
-def _read(item: Mapping[str, Any], place: str) -> Randomize:
+def _read(item: Mapping[str, Any], path: str) -> Randomize:
     if not isinstance(item, Mapping):
-        raise ValueError(f"{place} is {item!r}; it must be a mapping.")
+        raise ValueError(f"{path} is {item!r}; it must be a mapping.")
     given = dict(item)
     kinds = [name for name in DISTRIBUTIONS if name in given]
     if len(kinds) != 1:
-        raise ValueError(f"{place} has {kinds or 'no distribution'}; it needs one of {', '.join(DISTRIBUTIONS)}.")
+        raise ValueError(f"{path} has {kinds or 'no distribution'}; it needs one of {', '.join(DISTRIBUTIONS)}.")
     numbers = given.pop(kinds[0])
     try:
         kind = DISTRIBUTIONS[kinds[0]]
@@ -193,7 +193,7 @@ def _read(item: Mapping[str, Any], place: str) -> Randomize:
             given["when"] = Every(**given["when"])
         return Randomize(distribution=distribution, **given)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise ValueError(f"{path}: {error}") from None
 
 
 def to_description(terms: Sequence[Randomize]) -> list[dict[str, Any]]:

@@ -22,14 +22,14 @@ BELOW = {
     "core.runtime": set(),
     "conventions": set(),
     "randomization": set(),
-    "model": {"core.kernels"},
+    "model": {"core.kernels", "conventions"},
     "collision.state": {"model"},
     "collision.model": {"model", "collision.state"},
     "collision.newton_compat": set(),
     "collision.buffers": {"core.kernels", "model", "collision.model", "collision.newton_compat"},
-    "collision.broad": {"core.kernels"},
-    "collision.narrow": {"core.kernels", "collision.buffers", "collision.broad"},
-    "collision.repair": {"core.kernels", "collision.buffers", "collision.broad", "collision.narrow"},
+    "collision.broad": {"core.kernels", "model"},
+    "collision.narrow": {"core.kernels", "model", "collision.buffers", "collision.broad"},
+    "collision.repair": {"core.kernels", "model", "collision.buffers", "collision.narrow"},
     "collision": {"core.kernels", "core.runtime", "model", "collision.state", "collision.model"}
     | {"collision.newton_compat", "collision.buffers", "collision.broad", "collision.narrow"}
     | {"collision.repair"},
@@ -52,14 +52,14 @@ BELOW = {
     "solver": {"core.notes", "core.kernels", "core.runtime", "model", "solver.settings", "solver.terms"}
     | {"solver.model", "solver.state", "solver.dynamics", "solver.contact", "solver.equations"}
     | {"solver.tendons", "solver.minimize", "solver.outputs"},
-    "look.pictures": {"core.kernels", "core.runtime"},
+    "look.pictures": {"core.kernels", "core.runtime", "model"},
     "look.sensors": {"core.kernels", "core.runtime"},
     "look.signals": {"core.kernels", "core.runtime"},
     "look.viewer": {"model", "solver.settings", "look.visuals"},
-    "look.visuals": set(),
+    "look.visuals": {"model"},
     "judge.advice": {"core.notes", "model", "collision.broad", "solver.settings", "solver.terms", "solver.model"},
     "judge.compare": {"model", "solver", "scene.shipped", "simulation"},
-    "judge.diagnose": {"solver.settings", "solver.terms", "solver.model"},
+    "judge.diagnose": {"model", "solver.settings", "solver.terms", "solver.model"},
     "judge.explain": {"conventions", "model", "solver.settings", "solver.terms", "solver.model", "solver.contact"},
     "judge.validation": {"conventions", "model", "collision", "solver", "judge.compare", "simulation"},
     "scene.shipped.scene_files": set(),
@@ -75,7 +75,7 @@ BELOW = {
     | {"scene.assets.sources", "scene.objects", "scene.assets", "scene.edits"},
     "scene.shipped": {"model", "solver.model", "scene"},
     "scene.robots": {"scene.assets"},
-    "simulation.kernels": {"core.kernels", "solver.settings"},
+    "simulation.kernels": {"core.kernels", "model", "solver.settings"},
     "simulation.run": {"core.notes", "core.kernels", "core.runtime", "model", "collision.newton_compat"}
     | {"collision.buffers", "collision", "solver.settings", "solver.model", "solver.minimize", "solver"}
     | {"simulation.kernels"},

@@ -89,7 +89,9 @@ def measure(root: Path) -> dict[str, str]:
         "files per folder, median / largest": f"{statistics.median(rooms.values()):g} / {most} ({largest.name})",
         "cached factories": str(len(factories)),
         "names that they rebind": str(sum(map(rebound, factories))),  # type: ignore[arg-type]
-        "lines per function, median / p90 / max": f"{lengths[len(lengths) // 2]} / {lengths[len(lengths) * 9 // 10]} / {lengths[-1]}",
+        "lines per function, median / p90 / max": " / ".join(
+            str(lengths[int(p * (len(lengths) - 1))]) for p in (0.5, 0.9, 1)
+        ),
         "most branches": f"{branches(most_branched)} ({most_branched.name})",
         "branches of the Newton loop": ", ".join(f"{name} {count}" for name, count in newton.items()),
         "comments per 100 lines": f"{100 * sum(map(comments, texts.values())) / lines:.1f}",

@@ -15,7 +15,7 @@ from ..core.kernels.launch import plain_kernel
 from ..core.kernels.structs import StructCache
 from ..core.kernels.template import Parameter, Variant
 from ..core.kernels.types import Ints, Poses
-from .buffers.capacity import MESH_LIKE
+from ..model.shapes import TRIANGULATED
 from .buffers.counts import WHOLE, Counts, count_pass, count_range
 from .buffers.overflow import Overflow, Selection, join_contacts
 from .buffers.records import CapacityRecord
@@ -89,7 +89,7 @@ class PassFinisher:
         self._rows, self._structs = RowArguments(self._device), StructCache(self._device)
         self._own_search = own_rows is not None
         self._fields = make_height_fields(pipeline.model)
-        self._has_triangles = bool(np.isin(pipeline.model.shape_type.numpy(), MESH_LIKE).any())
+        self._has_triangles = bool(np.isin(pipeline.model.shape_type.numpy(), TRIANGULATED).any())
         self._own_rows = wp.zeros(1, dtype=wp.int32, device=self._device) if own_rows is None else own_rows
 
     def run(self, body_q: wp.array, buffer: newton.Contacts) -> None:

@@ -18,10 +18,11 @@ import warp as wp
 
 from ..core.kernels.structs import StructArgument, StructCache
 from ..core.kernels.template import Variant
-from .broad.aabb import BOUNDED_TYPES, Shapes
+from ..model.shapes import COLLIDABLE, TRIANGULATED
+from .broad.aabb import Shapes
 from .broad.broad_phase import Candidates, owners_of, sort_by_body, travel_of
 from .broad.pairs import name_pair
-from .buffers.capacity import MESH_LIKE, contact_bound, most_of_pairs
+from .buffers.capacity import contact_bound, most_of_pairs
 from .buffers.counts import FURTHER, WHOLE
 from .buffers.overflow import Overflow, larger_capacity
 from .buffers.records import CapacityRecord
@@ -70,7 +71,7 @@ def choose_path(model: newton.Model, pairs: np.ndarray | None, wanted_of_newton:
     ground = is_ground_pair(model, pairs)
     if ground.all():
         return PathChoice("ground", "every pair is of an infinite resting plane and a simple shape")
-    strange = ~np.isin(model.shape_type.numpy()[pairs], BOUNDED_TYPES).all(axis=1)
+    strange = ~np.isin(model.shape_type.numpy()[pairs], COLLIDABLE).all(axis=1)
     if strange.any():
         return PathChoice("newton", f"only it has bounds for {name_pair(model, pairs[strange][0])}")
     if has_surface_velocity(model):
@@ -185,7 +186,7 @@ class ListedPath:
 
     def split(self, bounds: np.ndarray, body_world: np.ndarray) -> ListedRanges | None:
         """See `SapCollisionPipeline.split`."""
-        if np.isin(self._model.shape_type.numpy()[self._pairs], MESH_LIKE).any():
+        if np.isin(self._model.shape_type.numpy()[self._pairs], TRIANGULATED).any():
             return None  # Newton shares one buffer among all pairs of triangles
         body = self._bodies.struct.body.numpy()
         first_body = np.searchsorted(np.where(body < 0, -1, body_world[body]), bounds)

@@ -15,6 +15,7 @@ from ..core.runtime.capture import launches
 from ..core.runtime.memory_budget import BELT_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
 from ..model.contacts import SapContacts, newton_contacts_of
 from ..model.model import SapModel, check_array, check_bool, check_time_step
+from ..model.shapes import TRIANGULATED
 from .broad.pairs import (
     UnsupportedPair,
     describe,
@@ -22,7 +23,7 @@ from .broad.pairs import (
     refuse_hydroelastic_pairs,
     warn_if_unreliable,
 )
-from .buffers.capacity import MESH_LIKE, sap_estimate_rigid_contact_max
+from .buffers.capacity import sap_estimate_rigid_contact_max
 from .buffers.counts import LAST, LAST_DROPPED, PEAK
 from .buffers.overflow import Overflow, larger_capacity
 from .buffers.records import CapacityRecord
@@ -332,11 +333,9 @@ def needs_sorting(model: newton.Model, pairs: np.ndarray | None, newton_options:
         pairs: The pairs that may touch, shape [pair_count, 2]; None if a broad phase has to discover them.
         newton_options: With more triangle pairs than Newton can number, it cannot sort.
     """
-    kinds = model.shape_type.numpy()
-    collided = kinds if pairs is None else kinds[pairs]
-    return (
-        bool(np.isin(collided, MESH_LIKE).any()) and newton_options.get("max_triangle_pairs", 0) < SORTED_TRIANGLES_MAX
-    )
+    kinds = model.shape_type.numpy() if pairs is None else model.shape_type.numpy()[pairs]
+    has_triangles = bool(np.isin(kinds, TRIANGULATED).any())
+    return has_triangles and newton_options.get("max_triangle_pairs", 0) < SORTED_TRIANGLES_MAX
 
 
 def _wanted_of_newton(expert: bool, deterministic: bool, mode: Any, newton_options: dict[str, Any]) -> str:

@@ -18,4 +18,4 @@ SUMMARIES = {
     "schema": "print the JSON schema of scene files, for editors",
     "completion": "print a script that completes this command in a shell",
 }
-"""What each sub-command does, in the order of `sap-warp --help`; a module is imported only when its command is named."""
+"""What each sub-command does, in the order of `sap-warp --help`; a module is imported when its command is named."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core.task_names import TASKS
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def completion_script(shell: str, parsers: dict[str, argparse.ArgumentParser]) -> str:
+def completion_script(shell: str, parsers: Mapping[str, argparse.ArgumentParser]) -> str:
     """The script for these sub-commands."""
     values = [line for name, parser in parsers.items() for line in _value_lines(name, parser)]
     options = [_option_line(name, parser) for name, parser in parsers.items()]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from .systems import ALIASES, SHAPE_KINDS, SYSTEMS
+from .systems import ALIASES, AXIAL_KINDS, SHAPE_KINDS, SYSTEMS
 from .table import Parameter, ShapeLayout, SpatialLayout
 
 _POINT = {"com": "C", "origin": "O", "world_origin": "S"}
@@ -80,7 +80,7 @@ def _shape(layout: ShapeLayout | None, kind: str) -> str:
     text = "; ".join(_parameter(parameter) for parameter in layout.parameters) or "infinite"
     if layout.scaled_cube:
         text = "`size` * `scale` = (2 hx, 2 hy, 2 hz)"
-    if kind in ("capsule", "cylinder", "cone", "plane"):
+    if kind in AXIAL_KINDS:
         text += "; along `axis`" if layout.axis_attribute else f"; along {layout.axis}"
     return text
 

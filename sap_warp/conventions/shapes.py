@@ -9,7 +9,7 @@ import numpy as np
 
 from ._arrays import Array, as_floats
 from .rotations import axis_index, up_axis_rotation
-from .systems import SHAPE_KINDS, get_convention
+from .systems import AXIAL_KINDS, SHAPE_KINDS, get_convention
 from .table import Convention, Parameter, ShapeLayout
 
 _AXES = ("X", "Y", "Z")
@@ -59,7 +59,7 @@ def convert_shape(
     out = _write(kind, values, target, layout_out)
     if layout_out.axis_attribute:
         out["axis"] = axis_out
-    turns = kind in ("capsule", "cylinder", "cone", "plane")
+    turns = kind in AXIAL_KINDS
     return ShapeConversion(out, up_axis_rotation(axis_out, axis_in) if turns else up_axis_rotation("Z", "Z"))
 
 

@@ -23,6 +23,8 @@ a plane are full sizes and 0 means infinite."""
 
 _RADIUS = Parameter("radius", ("radius",))
 _ROUND_KINDS = ("capsule", "cylinder", "cone")
+AXIAL_KINDS = (*_ROUND_KINDS, "plane")
+"""Kinds whose axis, or normal, is z in Newton; other systems may lay it along another one."""
 
 
 def _round(name: str, factor: float, axis: AxisName = "Z", axis_attribute: bool = False) -> ShapeLayout:

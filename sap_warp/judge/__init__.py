@@ -1,1 +1,1 @@
-"""What judges a model, a contact or a run: advice, explanations, diagnoses, comparisons, validation."""
+"""Judgements of a model, a contact or a run: advice, explanations, diagnoses, comparisons, validation."""

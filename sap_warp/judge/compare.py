@@ -1,4 +1,4 @@
-"""How much of a step's result is precision and how much is the contact model?
+"""Measure how much of a step's result is due to precision, and how much to the contact model.
 
 The experiment: along a run with ``approx64``, take single steps with ``approx32``, ``approx64`` and ``drake`` from the
 same states with the same contacts, and compare the velocities.
@@ -32,7 +32,7 @@ TIGHT_TOLERANCES: dict[str, Any] = {
     "cost_abs_tol": 0.0,
     "cost_rel_tol": 0.0,
 }
-"""Solver options under which the error of an early stop is far below the differences that are measured."""
+"""Solver options whose early stop causes errors far below the measured differences."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class PresetComparison:
     """v(drake) - v(approx64)."""
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields with JSON's types; a value that does not exist is None."""
+        """Return all fields with JSON's types; a value that does not exist is None."""
         return _without_nan(asdict(self))
 
 
@@ -156,12 +156,12 @@ def compare_presets(
 
 
 def _velocity(solver: SolverSAP) -> np.ndarray:
-    """The minimizer in fp64, sap order; the state would round it to fp32."""
+    """Return the minimizer in fp64, sap order; the state would round it to fp32."""
     return solver.contact_solve.velocity.numpy().copy()
 
 
 def _norms(values: np.ndarray, worlds: int) -> np.ndarray:
-    """Norm of every world's part of every sample; worlds have equally many dofs, one after another."""
+    """Return the norm of every world's part of every sample; all worlds have equally many dofs."""
     return np.linalg.norm(values.reshape(len(values), worlds, -1), axis=2)
 
 
@@ -179,7 +179,7 @@ def _delta(values: np.ndarray, angular: np.ndarray, worlds: int, scale: float) -
 
 
 def _angular_dofs(model: newton.Model) -> np.ndarray:
-    """Which dofs are measured in rad/s, by Newton's dof index, with free joints in sap order [w, v_O]."""
+    """Return a mask of dofs in rad/s, by Newton's dof index, with free joints in sap order [w, v_O]."""
     kinds, starts, dims = model.joint_type.numpy(), model.joint_qd_start.numpy(), model.joint_dof_dim.numpy()
     angular = np.ones(model.joint_dof_count, bool)
     for joint, kind in enumerate(kinds):

@@ -1,1 +1,1 @@
-"""What shows a simulation: pictures, the page in the browser, signals over time and sensors."""
+"""Ways to look at a simulation: pictures, the page in the browser, signals over time and sensors."""

@@ -1,4 +1,4 @@
-"""The state of a scene while it is built, and what every step of it shares."""
+"""State of a scene while it is built, shared by all its steps."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SceneBuild:
         self.keyframes: dict[str, KeyEntries] = {}
         """Named states of assets."""
         self.gravity: tuple[np.ndarray, str] | None = None
-        """Gravity that an asset asks for [m/s^2], and its place."""
+        """Gravity that an asset asks for [m/s^2], and where it says so."""
         self.time_step: float | None = None
         """Time step that an asset suggests [s]."""
         self.shape_paths: dict[int, Path] = {}
@@ -85,22 +85,22 @@ class SceneBuild:
         """Dissipation time of shapes that give none [s]; None leaves it to the solver."""
         return self.scene.builder.defaults.shape.tau
 
-    def take_gravity(self, asset: int, value: Any, place: str) -> None:
-        """Use the gravity that an asset asks for [m/s^2], in world axes; the first one's, and the scene's own wins.
+    def take_gravity(self, asset: int, value: Any, location: str) -> None:
+        """Use the gravity that an asset asks for [m/s^2], in world axes; the first asset wins, the scene wins over all.
 
         Args:
             asset: Number of the asset.
             value: The gravity.
-            place: Where the asset says so.
+            location: Where the asset says so.
         """
         if self.gravity is None:
-            self.gravity = np.array(value, np.float64), place
+            self.gravity = np.array(value, np.float64), location
             self.builder.gravity = wp.vec3(*map(float, value))
             return
         decided = any(getattr(operation, "attr", None) == "gravity" for operation in self.scene.post_build)
         if not decided and not np.allclose(self.gravity[0], value, atol=1e-5):
             mine, used = (", ".join(f"{v + 0.0:g}" for v in vector) for vector in (value, self.gravity[0]))
-            what = f"{place}: gravity is [{mine}], but [{used}] by {self.gravity[1]}, which acts"
+            what = f"{location}: gravity is [{mine}], but [{used}] by {self.gravity[1]}, which acts"
             self.note_unsupported(("assets", asset, "source"), f"{what}; set one with post_build set_attr gravity")
 
     @property
@@ -109,28 +109,30 @@ class SceneBuild:
         given = "dt" in self.scene.simulation.model_fields_set
         return self.scene.simulation.dt if given or self.time_step is None else self.time_step
 
-    def take_time_step(self, asset: int, value: float, place: str) -> None:
-        """Use the time step that an asset suggests [s], unless the scene has its own; the first one's.
+    def take_time_step(self, asset: int, value: float, location: str) -> None:
+        """Use the time step that the first asset suggests [s], unless the scene has its own.
 
         Args:
             asset: Number of the asset.
             value: The time step.
-            place: Where the asset says so.
+            location: Where the asset says so.
         """
         if "dt" in self.scene.simulation.model_fields_set:
             return
         if self.time_step is None:
             self.time_step = value
-            what = f"the time step is {value:g} s, as the file suggests ({place}); give dt to choose another one"
+            what = f"the time step is {value:g} s, as the file suggests ({location}); give dt to choose another one"
         elif value != self.time_step:
-            what = f"{place} suggests a time step of {value:g} s; that of an earlier asset acts, {self.time_step:g} s"
+            what = (
+                f"{location} suggests a time step of {value:g} s; that of an earlier asset acts, {self.time_step:g} s"
+            )
         else:
             return
         self.note(TIME_STEP_NOTE, ("assets", asset, "source"), what)
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
-        """Turn whatever goes wrong inside into a problem at ``path``, and go on after it."""
+        """Turn any error inside into a problem at ``path``, and go on after it."""
         try:
             yield
         except Complaint as complaint:
@@ -157,9 +159,9 @@ class SceneBuild:
         self.unsupported.append(self.document.problem(path, message))
 
     def note(self, name: str, path: Path, message: str, subject: tuple[str, int] | None = None) -> None:
-        """Record advice of the kind ``name``: what loads, and is probably not what was meant."""
-        place = self.document.problem(path, message)
-        self.notes.append(Note(name, message, subject, format_path(place.path), place.file, place.line))
+        """Record advice of the kind ``name`` about something that loads and is probably not what was meant."""
+        problem = self.document.problem(path, message)
+        self.notes.append(Note(name, message, subject, format_path(problem.path), problem.file, problem.line))
 
     def note_unused_fields(self, path: Path, fields: dict[str, tuple[Path, Any]]) -> None:
         """Record shape fields that do not act; ``fields`` are values with their paths from ``path`` on."""

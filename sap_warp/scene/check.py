@@ -1,4 +1,4 @@
-"""What would spoil a simulation and can only be seen once everything is built."""
+"""Check for errors that would spoil a simulation and show only once everything is built."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import newton
 import numpy as np
 
 from ..model.joint_types import QUATERNION_JOINTS
+from ..model.shapes import WITH_VERTICES
 from .build import SceneBuild
 from .edits.selectors import joint_entries
 from .text.bounds import COORDINATE, LENGTH, MAX_INERTIA, MAX_MASS, SIZE, SPEED, Quantity
 from .text.errors import Complaint, Path
 
-_MESHES = (newton.GeoType.MESH, newton.GeoType.CONVEX_MESH)
-
 
 def check_result(build: SceneBuild) -> None:
-    """Report what no simulation can use; give quaternions length 1.
+    """Report what no simulation can use, and normalize quaternions.
 
     Inline parts were checked when they were read; files can hold anything.
     """
@@ -39,18 +38,18 @@ def _check_freedom(build: SceneBuild) -> None:
     build.problems += [build.document.problem(() if section is None else (section,), what), *build.unsupported]
 
 
-def place_of(build: SceneBuild, text: str) -> Path:
+def path_of(build: SceneBuild, text: str) -> Path:
     """Where the first body or joint that ``text`` names in quotes stands in the scene; () for none."""
     for label in re.findall(r"'([^']+)'", text):
         for kind in ("body", "joint"):
             labels = getattr(build.builder, f"{kind}_label")
             if label in labels:
-                return places_of(build, kind).get(labels.index(label), ())
+                return paths_of(build, kind).get(labels.index(label), ())
     return ()
 
 
 def _check_masses(build: SceneBuild) -> None:
-    labels, paths = build.builder.body_label, places_of(build, "body")
+    labels, paths = build.builder.body_label, paths_of(build, "body")
     inertias = _inertias(build)
     with np.errstate(over="ignore"):
         masses = np.array(build.builder.body_mass, dtype=np.float64).astype(np.float32)
@@ -67,15 +66,15 @@ def _check_masses(build: SceneBuild) -> None:
 
 
 def _check_shapes(build: SceneBuild) -> None:
-    builder, paths = build.builder, places_of(build, "shape")
+    builder, paths = build.builder, paths_of(build, "shape")
     for shape, label in enumerate(builder.shape_label):
         size = [float(value) for value in builder.shape_scale[shape]]
         with build.at(*paths.get(shape, ())):
             # A mesh may be mirrored.
-            if not np.isfinite(size).all() or (min(size) < 0.0 and builder.shape_type[shape] not in _MESHES):
+            if not np.isfinite(size).all() or (min(size) < 0.0 and builder.shape_type[shape] not in WITH_VERTICES):
                 shown = ", ".join(f"{value:g}" for value in size)
                 raise Complaint(f"shape {label!r} has the size ({shown}); sizes are not negative")
-            if builder.shape_type[shape] in _MESHES:
+            if builder.shape_type[shape] in WITH_VERTICES:
                 mesh = builder.shape_source[shape]
                 reach = np.abs(mesh.vertices).max(axis=0, initial=0.0) * size if mesh is not None else size
                 _check_bound(reach, LENGTH, f"a vertex of shape {label!r}")
@@ -85,7 +84,7 @@ def _check_shapes(build: SceneBuild) -> None:
 
 
 def _check_joints(build: SceneBuild) -> None:
-    builder, paths = build.builder, places_of(build, "joint")
+    builder, paths = build.builder, paths_of(build, "joint")
     for joint, label in enumerate(builder.joint_label):
         kind = builder.joint_type[joint]
         coordinates, dofs = (joint_entries(build, joint, unit) for unit in ("coordinate", "dof"))
@@ -121,7 +120,7 @@ def _check_bound(values: Any, quantity: Quantity, what: str) -> None:
             raise Complaint(f"{what} has the entry {number:g}; {quantity.name} is {quantity.range}")
 
 
-def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
+def paths_of(build: SceneBuild, kind: str) -> dict[int, Path]:
     """Where bodies, shapes or joints of the model stand in the scene."""
     paths: dict[int, Path] = {}
     for i, added in enumerate(build.imported):
@@ -136,11 +135,11 @@ def places_of(build: SceneBuild, kind: str) -> dict[int, Path]:
 
 
 ROUNDING = 1e-5
-"""Relative to the largest moment, how much the triangle inequality may lack: files have five digits and more."""
+"""Largest violation of the triangle inequality, relative to the largest moment: files have five digits or more."""
 
 
 def _inertias(build: SceneBuild) -> np.ndarray:
-    """Inertias of the authored world, shape [bodies, 3, 3]; what fp32 cannot hold is infinite."""
+    """Return the inertias of the authored world, shape [bodies, 3, 3]; infinite where fp32 cannot hold them."""
     with np.errstate(over="ignore"):
         rows = [np.ravel(inertia) for inertia in build.builder.body_inertia]
         return np.array(rows, dtype=np.float64).astype(np.float32).reshape(-1, 3, 3)
@@ -157,7 +156,7 @@ def _normalize(joint_q: list[float], start: int, label: str) -> None:
 
 
 def note_changed_inertias(build: SceneBuild, model: newton.Model) -> None:
-    """Newton replaces inertias that no body can have; list the bodies of the first world to which it did so.
+    """List the bodies of the first world whose impossible inertias Newton has replaced.
 
     It also raises those of flat and of tiny bodies by 1e-6 kg m^2, for the rounding of single precision: these are
     given back what the file says.
@@ -168,7 +167,7 @@ def note_changed_inertias(build: SceneBuild, model: newton.Model) -> None:
     wanted = _inertias(build)
     _give_back(model, wanted)
     got = model.body_inertia.numpy()[: builder.body_count]
-    paths = places_of(build, "body")
+    paths = paths_of(build, "body")
     moments = np.abs(got).max(axis=(1, 2))
     for body in np.flatnonzero(np.abs(got - wanted).max(axis=(1, 2)) > 1e-3 * moments).tolist():
         shown = ", ".join(f"{moment:.3g}" for moment in np.diagonal(wanted[body]))
@@ -181,7 +180,7 @@ def note_changed_inertias(build: SceneBuild, model: newton.Model) -> None:
 
 
 def _give_back(model: newton.Model, wanted: np.ndarray) -> None:
-    """Write inertias that some body has, up to rounding, into all worlds of ``model``, one after the other."""
+    """Write inertias that are possible up to rounding back into all worlds of ``model``."""
     got, inverse = model.body_inertia.numpy(), model.body_inv_inertia.numpy()
     mass = model.body_mass.numpy()
     if len(got) % len(wanted) or not np.array_equal(mass, np.tile(mass[: len(wanted)], len(got) // len(wanted))):

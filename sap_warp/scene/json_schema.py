@@ -1,4 +1,4 @@
-"""The JSON schema of scene files, for editors: made from the same classes that read them."""
+"""The JSON schema of scene files for editors, made from the classes that read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .text.values import NUMBER_SCHEMA
 
 
 def scene_json_schema() -> dict[str, Any]:
-    """JSON schema (draft 2020-12) of a scene."""
+    """Return the JSON schema (draft 2020-12) of a scene."""
     schema = _share_numbers(Scene.model_json_schema(mode="validation"))
     schema["$defs"]["number"] = NUMBER_SCHEMA
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "SAP Warp scene", **schema}

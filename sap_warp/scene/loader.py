@@ -18,7 +18,7 @@ from ..collision import SapCollisionModel, SapCollisionState, sap_collision_stat
 from ..collision.buffers.capacity import MIN_CAPACITY, sap_estimate_rigid_contact_max
 from ..core.notes import Note
 from ..core.printable import printable
-from ..core.runtime.memory_budget import BUFFER_PLACE, WORLD_PLACE, room_problem
+from ..core.runtime.memory_budget import BUFFER_BYTES, WORLD_BYTES, memory_problem
 from ..judge.advice.weights import LIGHT_LINKS, advise_weights
 from ..model.model import SapControl, SapModel, SapState
 from ..solver.model.initial_poses import place_bodies
@@ -29,7 +29,7 @@ from .assets.mjcf.bodies.keyframes import Keyframe, make_keyframes
 from .assets.sources.source_file import confined_by_environment
 from .assets.visuals import AssetVisuals, read_asset_visuals
 from .build import TIME_STEP_NOTE, SceneBuild
-from .check import check_result, note_changed_inertias, place_of
+from .check import check_result, note_changed_inertias, path_of
 from .edits.post_build import apply_initial_joint_q, apply_post_build
 from .edits.worlds import add_contact_pairs, add_ground, check_extent, finalize, replicate_world
 from .notes import note_advice
@@ -74,7 +74,7 @@ class SapLoadedScene:
     name: str
     """Name of the scene."""
     description: str
-    """What it shows; may be empty."""
+    """Text that says what the scene shows; may be empty."""
     path: Path | None
     """The file; None for a scene that was given as a mapping."""
     dt: float
@@ -94,20 +94,20 @@ class SapLoadedScene:
     control_sequence: ControlSequence | None = None
     """Drive targets over time, if the scene has any."""
     provenance: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Which part of the scene gave a shape of the first world, or a shared one, a value: for `explain_contact`."""
+    """Origin of the values of shapes of the first world, and of shared shapes: for `explain_contact`."""
     keyframes: dict[str, Keyframe] = field(default_factory=dict)
     """Named states of its assets, for `Simulation.reset`."""
     unsupported_features: list[str] = field(default_factory=list)
-    """What the scene asks for and this product does not simulate, each with its place."""
+    """Features that the scene asks for and that are not simulated, each with its place."""
     notes: list[Note] = field(default_factory=list)
-    """What is probably not what was meant, each with its place; `Simulation` prints them."""
+    """Advice about what is probably not meant, each with its place; `Simulation` prints them."""
     load_display: Callable[[], newton.Model] | None = None
-    """Loads one world with the shapes for the eye that the scene leaves out; None if it leaves none out."""
+    """Loads one world with the visual shapes that the scene leaves out; None if it leaves none out."""
     read_visuals: Callable[[], AssetVisuals | None] | None = None
-    """Reads visual shapes that the scene leaves out, for whoever draws it; see `sap_warp.look.visuals`."""
+    """Reads the visual shapes that the scene leaves out, to be drawn; see `sap_warp.look.visuals`."""
 
     def notes_with(self, dt: float | None, solver: Mapping[str, Any] | None = None) -> list[Note]:
-        """Its notes for a run with the time step ``dt`` [s]: nothing is suggested to one who chose.
+        """Return the notes for a run with the time step ``dt`` [s]; none suggests a time step if one is given.
 
         ``solver`` are options that win over the scene's, with which links may become too light or no longer be.
         """
@@ -183,7 +183,7 @@ def load_sap_scene(
     worlds = scene.num_worlds if num_worlds is None else num_worlds  # step 1
     with adding_bodies(len(scene.bodies)):
         _build_world(build)  # steps 2 to 7
-    with build.at(*_place_of_count(scene, worlds)):
+    with build.at(*_path_of_count(scene, worlds)):
         check_size(build.builder, worlds)
     build.stop_if_broken()
     with copying_worlds(build.builder, worlds):
@@ -199,7 +199,7 @@ def load_sap_scene(
 
 
 def _load_display(document: SceneDocument, device: Any) -> newton.Model:
-    """One world of a scene with all shapes that are for the eye, as Newton's viewers and cameras can show it.
+    """Load one world of a scene with all visual shapes, for Newton's viewers and cameras.
 
     Raises:
         SapSceneError: It cannot be built.
@@ -250,8 +250,8 @@ def _build_world(build: SceneBuild) -> None:
     note_armature_of_floating_joints(build)
 
 
-def _place_of_count(scene: Scene, worlds: int) -> tuple[str, ...]:
-    """Where the scene says how many worlds there are; nowhere if the caller does."""
+def _path_of_count(scene: Scene, worlds: int) -> tuple[str, ...]:
+    """Return the section of the scene that gives the number of worlds; () if the caller does."""
     stated = {"simulation": scene.simulation.num_worlds, "replicate": scene.replicate.num_worlds}
     return next(((name, "num_worlds") for name, count in stated.items() if count == worlds), ())
 
@@ -261,7 +261,7 @@ def _build_worlds(build: SceneBuild, worlds: int) -> newton.ModelBuilder:
     with build.at("replicate", "spacing"):
         check_extent(build.scene.replicate.spacing, worlds)
     build.stop_if_broken()
-    with build.at(*_place_of_count(build.scene, worlds)):
+    with build.at(*_path_of_count(build.scene, worlds)):
         builder = replicate_world(build, worlds)
     build.stop_if_broken()
     with build.at("ground"):
@@ -297,7 +297,7 @@ def _finalize(
     if max(per_world * worlds, rigid_contact_max or 0) > LARGEST_INTEGER:
         what = f"found {per_world} for each of {worlds} worlds; at most {LARGEST_INTEGER} are possible"
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), what)])
-    what = room_problem(per_world, worlds * (WORLD_PLACE + BUFFER_PLACE), sap_model.device)
+    what = memory_problem(per_world, worlds * (WORLD_BYTES + BUFFER_BYTES), sap_model.device)
     if what:
         raise SapSceneError([document.problem(("simulation", "max_rigid_contact"), f"found {per_world}; {what}")])
     if large := describe_simulation(build.builder.joint_dof_count, per_world, worlds):
@@ -331,7 +331,7 @@ def _finalize(
 
 
 def _estimate_contacts(model: SapModel, worlds: int) -> int:
-    """Contacts of one world; worlds are alike, so that their number makes no difference."""
+    """Estimate the contacts of one world; worlds are alike, so their number does not matter."""
     return max(-(-sap_estimate_rigid_contact_max(model) // worlds), MIN_CAPACITY)
 
 
@@ -340,10 +340,10 @@ def _default_name(document: SceneDocument) -> str:
 
 
 def _note_unsupported_model(build: SceneBuild, model: newton.Model) -> None:
-    """What the solver would refuse is known here already."""
+    """Note what the solver will refuse."""
     try:
         check_model(model)
     except UnsupportedModelError as error:
         for line in str(error).splitlines()[1:]:
             what = line.strip().removeprefix("- ")
-            build.note_unsupported(place_of(build, what), "SolverSAP cannot simulate " + what)
+            build.note_unsupported(path_of(build, what), "SolverSAP cannot simulate " + what)

@@ -34,7 +34,7 @@ _BLOCKS: tuple[tuple[str, type[Section]], ...] = (
 
 
 def scene_reference() -> str:
-    """All blocks of a scene with their keys, aliases and defaults."""
+    """Return all blocks of a scene with their keys, aliases and defaults."""
     parts = [
         "# Scene reference",
         "Every key of a scene file. This page is made from the code that reads scenes; "
@@ -81,7 +81,7 @@ def _block(title: str, section: type[Section], hide: tuple[str, ...] = ()) -> st
 
 
 def _redefined(section: type[Section], name: str) -> bool:
-    """Whether a variant says something of its own about a shared field, as a ball joint about its armature."""
+    """Return True if a variant redefines a shared field, as a ball joint redefines its armature."""
     return name in section.__annotations__
 
 

@@ -1,4 +1,4 @@
-"""Notes about a scene that loads: advice about its model with places in the file, and what only the file can tell."""
+"""Notes about a scene that loads: advice about its model with places in the file, and advice about the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from ..judge.advice import advise
 from ..judge.advice.joints import WITHOUT_GAINS, WITHOUT_MODE, idle_gains, undriven_dofs
 from .build import SceneBuild
-from .check import places_of
+from .check import paths_of
 from .edits.operations import SetJointTargets
 from .edits.selectors import select_entries
 
@@ -20,12 +20,12 @@ def note_advice(build: SceneBuild, model: newton.Model) -> None:
     for note in advise(model, build.scene.simulation.solver):
         if note.id not in known:  # the scene knows better where it comes from
             kind, index = note.subject or ("", 0)
-            place = places_of(build, kind).get(index, ()) if kind else ()
-            build.note(note.id, place, note.message, note.subject)
+            path = paths_of(build, kind).get(index, ()) if kind else ()
+            build.note(note.id, path, note.message, note.subject)
 
 
 def _note_asked_drives(build: SceneBuild, model: newton.Model) -> None:
-    """Drives that the scene itself switches on and that have no gains in the end."""
+    """Note drives that the scene switches on and that end up without gains."""
     undriven, idle = np.append(undriven_dofs(model), False), np.append(idle_gains(model), False)
     for i, operation in enumerate(build.scene.post_build):
         if not isinstance(operation, SetJointTargets):

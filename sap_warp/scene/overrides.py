@@ -1,4 +1,4 @@
-"""Values that win over those of a scene, by their path: ``bodies.cube.shapes[0].hx``.
+"""Values that replace those of a scene, by their path: ``bodies.cube.shapes[0].hx``.
 
 A path is written as messages about scenes write it. An item of a list can also be had by its name: its ``id``,
 ``label`` or ``joint``. What is not there is added; whether it may be there is for the schema to say.
@@ -22,7 +22,7 @@ _NAMES = ("id", "label", "joint")
 
 
 def parse_path(text: str) -> Path:
-    """The parts of a path.
+    """Split a path into its parts.
 
     Raises:
         ValueError: It is not written like one.
@@ -40,7 +40,7 @@ def parse_path(text: str) -> Path:
 
 
 def apply_overrides(document: SceneDocument, overrides: Mapping[str, Any]) -> None:
-    """Put values into a document; it is validated before, because only the schema knows how keys are spelled.
+    """Put values into a document, which is validated first: only the schema knows how keys are spelled.
 
     Raises:
         SapSceneError: The scene is not valid, or a path leads nowhere; with file and line.
@@ -61,34 +61,34 @@ def apply_overrides(document: SceneDocument, overrides: Mapping[str, Any]) -> No
 
 
 def _put(document: SceneDocument, path: Path, value: Any) -> None:
-    place: Any = document.data
+    inside: Any = document.data
     walked: Path = ()
     for part, following in zip(path, [*path[1:], None], strict=True):
-        key = _find(document, place, part, walked)
+        key = _find(document, inside, part, walked)
         if following is None:
-            place[key] = value
+            inside[key] = value
             return
-        inner = place[key] if isinstance(place, list) else place.get(key)
+        inner = inside[key] if isinstance(inside, list) else inside.get(key)
         if inner is None or inner is True:  # a section that is left out, or only switched on
-            inner = place[key] = {}
+            inner = inside[key] = {}
         if not isinstance(inner, (dict, list)):
             what = f"is {show(inner)} here and has no part {following!r}; write it out in the scene first"
             raise SapSceneError([document.problem((*walked, key), what)])
-        place, walked = inner, (*walked, key)
+        inside, walked = inner, (*walked, key)
 
 
-def _find(document: SceneDocument, place: Any, part: str | int, walked: Path) -> Any:
-    """The key or index that ``part`` stands for in ``place``."""
-    if isinstance(place, dict):
-        section = document.sections.get(id(place))
+def _find(document: SceneDocument, inside: Any, part: str | int, walked: Path) -> Any:
+    """Return the key or index that ``part`` stands for in ``inside``."""
+    if isinstance(inside, dict):
+        section = document.sections.get(id(inside))
         canonical = section.all_aliases().get(part, part) if section is not None else part
-        found = document.key_of(place, canonical)
+        found = document.key_of(inside, canonical)
         return part if found is None else found[0]
     if isinstance(part, int):
-        if part < len(place):
+        if part < len(inside):
             return part
-        raise SapSceneError([document.problem(walked, f"has {len(place)} items; there is no [{part}]")])
-    named = [[item.get(name) for name in _NAMES if name in item] if isinstance(item, dict) else [] for item in place]
+        raise SapSceneError([document.problem(walked, f"has {len(inside)} items; there is no [{part}]")])
+    named = [[item.get(name) for name in _NAMES if name in item] if isinstance(item, dict) else [] for item in inside]
     hits = [i for i, names in enumerate(named) if part in names]
     if len(hits) == 1:
         return hits[0]

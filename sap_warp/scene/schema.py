@@ -1,4 +1,4 @@
-"""The whole of a scene file, schema version 1."""
+"""Schema version 1 of a whole scene file."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Defaults(Section):
     """What shapes and joints are like unless they say otherwise."""
 
     shape: ShapeFields = Field(default_factory=ShapeFields)
-    """Of shapes."""
+    """Defaults of shapes."""
     joint: JointFields = Field(default_factory=JointFields)
-    """Of joint degrees of freedom."""
+    """Defaults of joint degrees of freedom."""
 
 
 class Builder(Section):
@@ -69,7 +69,7 @@ class Builder(Section):
     rigid_gap: Distance = DEFAULT_GAP
     """Gap of shapes that give none [m]."""
     default_body_armature: Armature = 0.0
-    """Added to the diagonal of the inertia of bodies that give none [kg m^2]."""
+    """Moment added to the diagonal of the inertia of bodies that give none [kg m^2]."""
     defaults: Defaults = Field(default_factory=Defaults)
     """Defaults of shapes and joints."""
 
@@ -109,7 +109,7 @@ class Scene(Section):
     @model_validator(mode="before")
     @classmethod
     def _drop_empty_sections(cls, value: Any, info: ValidationInfo) -> Any:
-        """A section without content (``bodies:`` and nothing below) is one that was left out."""
+        """Drop sections without content (``bodies:`` and nothing below), as if they were left out."""
         if isinstance(value, dict):
             kept = {key: part for key, part in value.items() if part is not None}
             if info.context is not None:

@@ -1,4 +1,4 @@
-"""What a scene will take, before it is built: memory and time as estimates, and a word to the user if they are large.
+"""Estimates of the memory and time that a scene takes, before it is built, and notes if they are large.
 
 The rates were measured on the shipped scenes, on one core of 2 to 3 GHz; they are right within a factor of two.
 """
@@ -20,19 +20,19 @@ MAX_WORLDS = 2**20
 MAX_ENTRIES = 2**28
 """Most bodies, shapes and dofs of all worlds together."""
 LARGE = 2 * 10**9
-"""Bytes from which on a simulation gives a note."""
+"""Bytes of memory above which a simulation gives a note."""
 
 _SECONDS_PER_BODY = 4e-3
-"""To add a body of the scene with its shape and joint."""
+"""Time to add a body of the scene with its shape and joint."""
 _SECONDS_PER_COPY, _BYTES_PER_COPY = 6e-5, 3000
-"""To copy one body or shape of a world, and to finish the model; the most that is held at a time."""
+"""Time to copy one body or shape of a world and finish the model; peak memory for it."""
 _BYTES_PER_CONTACT, _BYTES_PER_DOF, _BYTES_PER_HESSIAN_ENTRY = 800, 150, 4
-"""Of a simulation; fp64 takes up to twice as much."""
+"""Memory of a simulation; fp64 takes up to twice as much."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate."""
+    """An estimate of memory and time."""
 
     bytes: float
     seconds: float
@@ -44,12 +44,12 @@ class Cost:
 
 
 def show_bytes(count: float) -> str:
-    """``count`` for people."""
+    """Format a number of bytes for people."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def cost_of_copies(world: newton.ModelBuilder, num_worlds: int) -> Cost:
-    """What it takes to copy ``world`` and to finish the model."""
+    """Estimate the cost of copying ``world`` and finishing the model."""
     entries = num_worlds * (world.body_count + world.shape_count)
     return Cost(_BYTES_PER_COPY * entries, _SECONDS_PER_COPY * entries)
 
@@ -72,7 +72,7 @@ def check_size(world: newton.ModelBuilder, num_worlds: int) -> None:
 
 
 def describe_simulation(dofs: int, contacts: int, num_worlds: int) -> str:
-    """What a simulation of worlds with so many dofs and room for so many contacts takes; empty if it is not much."""
+    """Say how much memory worlds with so many dofs and contacts take; empty if it is not much."""
     hessian = _BYTES_PER_HESSIAN_ENTRY * dofs * (dofs + 1) / 2
     total = num_worlds * (hessian + _BYTES_PER_CONTACT * contacts + _BYTES_PER_DOF * dofs)
     if total < LARGE:

@@ -1,4 +1,4 @@
-"""`simulation.solver`: keyword arguments of `SolverSAP`, checked before anything is built."""
+"""Keyword arguments of `SolverSAP` in `simulation.solver`, checked before anything is built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUANTITIES = {"contact_tau_d": RELAXATION, "fallback_stiffness": STIFFNESS, "fa
 
 
 def read_solver_options(value: Any) -> dict[str, Any]:
-    """Options as `SolverSAP` takes them; numbers may be expressions."""
+    """Read options for `SolverSAP`; numbers may be expressions."""
     from ..solver.settings.options import OPTION_NAMES, SapOptions, expand_options
 
     if not isinstance(value, dict):
@@ -66,7 +66,7 @@ def _read_option(name: str, value: Any, kind: str) -> Any:
 
 
 def solver_options_schema() -> dict[str, Any]:
-    """JSON schema of the options."""
+    """Return the JSON schema of the options."""
     from ..solver.settings.options import _CHOICES, _PRESET_ALIASES, PRESETS, SapOptions
 
     properties: dict[str, Any] = {PRESET: {"enum": [*PRESETS, *_PRESET_ALIASES]}}

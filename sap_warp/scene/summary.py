@@ -1,4 +1,4 @@
-"""What is in a loaded scene, in numbers, for `sap-warp check`."""
+"""Numbers about a loaded scene, for `sap-warp check`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 
 from ..collision.paths import choose_path
 from ..judge.advice.joints import driven_dofs
+from ..model.shapes import shape_type
 from .loader import SapLoadedScene
 from .objects.control import ControlSequence
 
 
 def summarize_scene(scene: SapLoadedScene) -> list[tuple[str, str]]:
-    """Rows of name and value; bodies, joints and shapes are those of the first world."""
+    """Return rows of name and value; bodies, joints and shapes are those of the first world."""
     model = scene.sap_model.newton_model
     worlds = scene.num_worlds
     own = model.shape_world.numpy() == 0
     kinds = model.shape_type.numpy()
     collides = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
-    shapes = Counter(newton.GeoType(int(kind)).name.lower() for kind in kinds[own & collides])
+    shapes = Counter(shape_type(kind).name for kind in kinds[own & collides])
     joints = Counter(
         newton.JointType(int(kind)).name.lower() for kind in model.joint_type.numpy()[: model.joint_count // worlds]
     )

@@ -1,4 +1,4 @@
-"""From plain data to a checked `Scene`: all problems at once, each with its place."""
+"""Turn plain data into a checked `Scene`, with all problems at once, each with its place."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _explain_unknown(key: Any, section: Any) -> str:
 
 
 def _locate(location: tuple[Any, ...], document: SceneDocument) -> tuple[Path, Any]:
-    """Path of pydantic's location inside the document, and the value that contains its last part.
+    """Return the document path of pydantic's location, and the value that contains its last part.
 
     Pydantic inserts the names of variants (``box``), which are no keys of the scene.
     """

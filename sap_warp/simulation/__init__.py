@@ -1,4 +1,4 @@
-"""`Simulation`: a model with everything it needs to advance, as one object."""
+"""`Simulation`: a model with everything that it needs to advance, as one object."""
 
 from .checkpoint.checkpoint import SimulationState
 from .checkpoint.file import CheckpointError

@@ -1,4 +1,4 @@
-"""What every simulation has: states, control, views, stepping, resets and their outcome."""
+"""Core of every simulation: states, control, views, stepping, resets and their outcome."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from .views.names import ModelNames
 
 
 class SimulationCore(NamedViews, ParameterViews):
-    """States, control, contacts, pipeline, solver and captured graphs; `Simulation` adds the doors to it."""
+    """States, control, contacts, pipeline, solver and captured graphs; `Simulation` adds the public API."""
 
     state: SapState
     """The current state of all worlds, public order."""
     control: SapControl
     """Inputs of all worlds, public order."""
     _origin: Mapping[str, Any] | None = None
-    """Where the model comes from, for `load`; None if the user made it."""
+    """Origin of the model, for `load`; None if the user made it."""
     _randomizer: Randomizer | None = None
     keyframes: Mapping[str, Any] = {}
     """Named states of the scene's assets, for `reset`."""
@@ -145,7 +145,7 @@ class SimulationCore(NamedViews, ParameterViews):
 
     @property
     def device(self) -> Any:
-        """Where it runs."""
+        """Device of the arrays."""
         return self.model.device
 
     @property
@@ -155,17 +155,17 @@ class SimulationCore(NamedViews, ParameterViews):
 
     @property
     def solver(self) -> SolverSAP:
-        """The solver; with several shards there is one in each of them."""
+        """The solver, or with several shards the one in each of them."""
         return self._only("solver")
 
     @property
     def pipeline(self) -> Any:
-        """The collision pipeline; with several shards there is one in each of them."""
+        """The collision pipeline, or with several shards the one in each of them."""
         return self._only("pipeline")
 
     @property
     def contacts(self) -> Any:
-        """The contacts at the start of the last step; with several shards there is a buffer in each of them."""
+        """The contacts at the start of the last step, or with several shards the buffer in each of them."""
         return self._only("contacts")
 
     @property
@@ -214,7 +214,7 @@ class SimulationCore(NamedViews, ParameterViews):
         return self._steps
 
     def prepare(self) -> None:
-        """Compile what is not in the kernel cache and capture the graphs; a step does it when it is needed."""
+        """Compile kernels that are not in the kernel cache and capture the graphs; steps do it when it is needed."""
         with self._team.lock:
             if self._closed:
                 raise RuntimeError("The simulation is closed.")
@@ -257,7 +257,7 @@ class SimulationCore(NamedViews, ParameterViews):
         self._health.after_step()
 
     def _advance(self, most: int) -> int:
-        """Take steps up to the next event, and let it happen; returns how many."""
+        """Take steps up to the next event, run it, and return how many were taken."""
         schedule, start = self._schedule, self._steps
         count = schedule.begin(self, most) if schedule.active else most
         observed = self._observed
@@ -363,7 +363,7 @@ class SimulationCore(NamedViews, ParameterViews):
         self._mirrors.refresh()
 
     def change_solver(self, **options: Unpack[SimulationOptions]) -> None:
-        """Go on with other options of the solver, for example ``contact_preset_variant``; the rest stays as given.
+        """Change options of the solver, for example ``contact_preset_variant``; the other ones stay as given.
 
         State, inputs, clock and callbacks stay; statistics start again. Views that were taken before stay valid. What
         was captured is captured anew by the next step.
@@ -426,7 +426,7 @@ class SimulationCore(NamedViews, ParameterViews):
 
     @property
     def diverged(self) -> np.ndarray:
-        """Which worlds could not take the last step and kept their state, shape (worlds,)."""
+        """True for worlds that could not take the last step and kept their state, shape (worlds,)."""
         return self.status >= FAILED_FROM
 
     @property
@@ -447,7 +447,7 @@ class SimulationCore(NamedViews, ParameterViews):
     # Life.
 
     def close(self) -> None:
-        """Stop the threads; the views stay readable. Nothing happens the second time."""
+        """Stop the threads; the views stay readable. A second call does nothing."""
         self._closed, self._ready = True, False
         self._team.close()
 
@@ -469,7 +469,7 @@ class SimulationCore(NamedViews, ParameterViews):
     # Construction.
 
     def _make_shards(self) -> None:
-        """Solvers, pipelines and what watches them, with the options that were given."""
+        """Make solvers, pipelines and what watches them, with the options that were given."""
         solver_options, pipeline_options, rigid_contact_max, _ = parts = tuple(self._given.values())
         whole = (self.sap_model, self.state, self.control, self._starts)
         self.shards: tuple[Shard, ...] = with_kernels(partial(make_shards, whole, self.threads, parts))
@@ -499,6 +499,6 @@ class SimulationCore(NamedViews, ParameterViews):
             shard.run = None
 
     def _follow(self) -> None:
-        """Bring host arrays up to date that somebody holds; on CUDA that waits, so it can also tell what went wrong."""
+        """Update host arrays that are in use; on CUDA this waits for the device, so problems are reported too."""
         if self._mirrors.refresh() and not self.device.is_cpu:
             self._health.look()

@@ -1,4 +1,4 @@
-"""Worlds over several devices in one process: one simulation for each, stepped and looked at together."""
+"""Worlds over several devices in one process: one simulation per device, stepped and read together."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class GroupView(ArrayView):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Worlds of all devices, and what each view has behind that."""
+        """Shape over the worlds of all devices."""
         return (sum(self._counts), *self.parts[0].shape[1:])
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its numbers, NumPy's."""
+        """NumPy dtype of the numbers."""
         return self.parts[0].dtype
 
     def numpy(self) -> np.ndarray:
-        """NumPy array of all worlds, read-only, that shows the present values, also after later steps."""
+        """Read-only NumPy array of all worlds that shows the present values, also after later steps."""
         return self._mirror.read()
 
     def torch(self) -> list[Any]:
@@ -60,7 +60,7 @@ class GroupView(ArrayView):
         return [part.torch() for part in self.parts]
 
     def __getitem__(self, key: Any) -> GroupView:
-        """Some columns by name; for worlds use `numpy`, or the view of one simulation."""
+        """Select columns by name; for worlds use `numpy`, or the view of one simulation."""
         if not is_names(key):
             raise TypeError(f"{key!r} is no name of columns. For worlds use numpy(), or parts[i] of one device.")
         return GroupView(f"{self.name}[{key!r}]", [part[key] for part in self.parts], self._mirrors)
@@ -133,7 +133,7 @@ class SimulationGroup:
         confine: bool | None = None,
         **options: Any,
     ) -> Self:
-        """Build a scene on several devices and share out its worlds, as evenly as possible.
+        """Build a scene on several devices and distribute its worlds as evenly as possible.
 
         Args:
             scene: As for `Simulation.from_scene`.
@@ -167,7 +167,7 @@ class SimulationGroup:
 
     @property
     def world_count(self) -> int:
-        """Worlds of all devices."""
+        """Number of worlds on all devices."""
         return sum(self._counts)
 
     @property
@@ -176,7 +176,7 @@ class SimulationGroup:
         return self.simulations[0].time
 
     def step(self, n: int = 1) -> None:
-        """Advance all worlds by ``n`` steps; on CUDA the devices work at once, and nobody waits for them."""
+        """Advance all worlds by ``n`` steps; CUDA devices work at the same time, without waiting for them."""
         for sim in self.simulations:
             sim.step(n)
         self._mirrors.refresh()
@@ -184,7 +184,7 @@ class SimulationGroup:
     def reset(
         self, world_mask: Any = None, joint_q: Any = None, joint_qd: Any = None, keyframe: str | None = None
     ) -> None:
-        """As `Simulation.reset`, with masks and coordinates of all worlds."""
+        """Reset worlds like `Simulation.reset`, with masks and coordinates of all worlds."""
         masks = _split_mask(world_mask, self._counts)
         q, qd = (_split(values, self._counts, 2) for values in (joint_q, joint_qd))
         for sim, mask, own_q, own_qd in zip(self.simulations, masks, q, qd, strict=True):
@@ -203,11 +203,11 @@ class SimulationGroup:
 
     @property
     def diverged(self) -> np.ndarray:
-        """Which worlds could not take the last step, shape (worlds,)."""
+        """True for worlds that could not take the last step, shape (worlds,)."""
         return np.concatenate([sim.diverged for sim in self.simulations])
 
     def __getattr__(self, name: str) -> Any:
-        """Views by the names that `Simulation` has, and its ``find_`` methods, which are the same for all worlds."""
+        """Return views by the names that `Simulation` has, and its ``find_`` methods, which hold for all worlds."""
         if name.startswith("find_"):
             found: Found = getattr(self.simulations[0], name)
             return found
@@ -237,7 +237,7 @@ class SimulationGroup:
 
 
 def _cut(loaded: Any, first: int, last: int) -> Any:
-    """Worlds ``first`` to ``last - 1`` of a scene that was loaded."""
+    """Return worlds ``first`` to ``last - 1`` of a loaded scene."""
     whole = loaded.sap_model.newton_model
     starts = world_starts(whole)
     bounds = {kind: slice(int(start[first]), int(start[last])) for kind, start in starts.items()}
@@ -261,7 +261,7 @@ def _cut(loaded: Any, first: int, last: int) -> Any:
 
 
 def _split(values: Any, counts: Sequence[int], axes: int) -> list[Any]:
-    """The share of each simulation of an array with ``axes`` axes; what has fewer is the same for all."""
+    """Split an array with ``axes`` axes over the simulations; one with fewer axes goes to all of them."""
     if values is None:
         return [None] * len(counts)
     if isinstance(values, ArrayView):
@@ -279,7 +279,7 @@ def _split(values: Any, counts: Sequence[int], axes: int) -> list[Any]:
 
 
 def _split_mask(mask: Any, counts: Sequence[int]) -> list[Any]:
-    """The mask of each simulation; a mask of one world is no mask of all."""
+    """Split a mask over the simulations; None stands for all worlds of one."""
     found = _split(mask, counts, 1)
     if mask is not None and found[0] is found[-1] and len(counts) > 1:
         raise ValueError(f"world_mask has shape {np.shape(found[0])}; expected ({sum(counts)},).")

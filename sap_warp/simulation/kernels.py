@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import newton
 import warp as wp
 
 from ..core.kernels.types import Bools, Floats, Ints, Longs, Vectors
+from ..model.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
 from ..solver.settings.status import FREE_MOTION_FAILED, UNSTABLE
 
-SIMPLE_SHAPES = [int(newton.GeoType[name]) for name in ("SPHERE", "BOX", "CAPSULE", "CYLINDER", "CONE", "ELLIPSOID")]
-"""Shapes that are nothing but their sizes."""
-SPHERE, BOX, CAPSULE, CYLINDER, CONE, ELLIPSOID = (wp.constant(kind) for kind in SIMPLE_SHAPES)
 ITERATION_BINS = 256
 TRIAL_BINS = 2048
 
@@ -62,7 +59,7 @@ def assign_chosen(mask_in: Bools, owner_in: Ints, values_in: wp.array3d[Any], va
 def scatter(
     row_in: Ints, column_in: Ints, component_in: Ints, values_in: wp.array3d[Any], values_out: wp.array3d[Any]
 ) -> None:
-    """Copy into a grid of places."""
+    """Copy values to the entries of a grid of indices."""
     i, j, k = wp.tid()
     values_out[row_in[i], column_in[j], component_in[k]] = values_out.dtype(values_in[i, j, k])
 
@@ -76,7 +73,7 @@ def invert_masses(
     inv_mass_out: Floats,
     inv_inertia_out: wp.array[wp.mat33f],
 ) -> None:
-    """Newton's inverse masses and inertias of bodies in chosen worlds; zero for a body without mass."""
+    """Set Newton's inverse masses and inertias of bodies in chosen worlds; zero for a body without mass."""
     i = wp.tid()
     if mask_in[wp.max(world_in[i], 0)]:
         m = mass_in[i]
@@ -94,7 +91,7 @@ def bound_shapes(
     lower_out: Vectors,
     upper_out: Vectors,
 ) -> None:
-    """Newton's bounds of simple shapes in chosen worlds, from their sizes: a ball, and a box in the shape's frame."""
+    """Set Newton's bounds of simple shapes in chosen worlds: bounding sphere, and box in the shape's frame."""
     i = wp.tid()
     world = world_in[i]
     if world < 0:
@@ -132,7 +129,7 @@ def copy_run(source: wp.uint64, target: wp.uint64, size: wp.int64, run: wp.vec3i
 def copy_rows(
     runs_in: wp.array[wp.vec3i], sources_in: wp.array[wp.uint64], targets_in: wp.array[wp.uint64], sizes_in: Ints
 ) -> None:
-    """Copy runs of rows (from, to, how many) of one array after the other, given by addresses and bytes per row."""
+    """Copy runs of rows (from, to, count) of several arrays, given by addresses and bytes per row."""
     i = wp.tid()
     for k in range(runs_in.shape[0]):
         copy_run(sources_in[i], targets_in[i], wp.int64(sizes_in[i]), runs_in[k])

@@ -1,4 +1,4 @@
-"""A simulation from a checkpoint: the model again, the options it had, then its state."""
+"""Rebuild a simulation from a checkpoint: the model, the options that it had, then its state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_simulation(
     scene: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     **given: Any,
 ) -> S:
-    """See `Simulation.load`; ``given`` are its other arguments, None for what the checkpoint says."""
+    """Implement `Simulation.load`; ``given`` are its other arguments, None for what the checkpoint says."""
     state = source if isinstance(source, SimulationState) else SimulationState.read(source)
     if model is not None and scene is not None:
         raise ValueError("model and scene are both given; one of them makes the worlds.")
@@ -56,7 +56,7 @@ def _from_scene(cls: type[S], meta: Mapping[str, Any], scene: Any, options: dict
 
 
 def _options(meta: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of the constructor, as they were or as they are given now."""
+    """Return the arguments of the constructor, from the checkpoint or as they are given now."""
     stored = dict(meta["options"])
     solver = stored.pop("solver_options")
     options: dict[str, Any] = {**solver, **stored, "precision": meta["precision"]}
@@ -68,7 +68,7 @@ def _options(meta: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 
 def reduce_simulation(sim: Simulation) -> tuple[Any, ...]:
-    """How `pickle` and `copy.deepcopy` make another one: from the scene again, and the state.
+    """Tell `pickle` and `copy.deepcopy` how to make a copy: from the scene again, and the state.
 
     Raises:
         TypeError: The simulation was made of a model.

@@ -1,4 +1,4 @@
-"""Parameters of worlds as views: what is assigned through them acts in the next step, in every thread.
+"""Parameters of worlds as views: assignments act in the next step, in every thread.
 
 Steps read materials, gains, limits, armature, damping, joint friction and gravity where the model has them. Masses,
 centres of mass and inertias are packed by the solver: an assignment packs those of the worlds that were written, on the
@@ -22,8 +22,9 @@ import warp as wp
 from ..core.runtime.capture import launches
 from ..model.joint_types import FLOATING_JOINTS
 from ..model.model_values import FINITE, FINITE_POSITIVE, NUMBER, POSITIVE, is_bad
+from ..model.shapes import PRIMITIVES
 from ..solver.contact.data import ground_shapes
-from .kernels import SIMPLE_SHAPES, bound_shapes, invert_masses
+from .kernels import bound_shapes, invert_masses
 from .views.arrays import as_mask
 from .views.views import ViewAttribute, WorldView
 
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class _Parameter:
     attribute: str
-    """Of the model."""
+    """Array of the model."""
     kind: str
-    """Of the entities it belongs to."""
+    """Kind of entity that has the parameter."""
     rule: str
-    """What its numbers have to be."""
+    """Condition on its numbers."""
 
 
 MASSES = ("body_mass", "body_com", "body_inertia")
-"""What the solver packs."""
+"""Parameters that the solver packs."""
 _BY_DOF = {
     "target_ke": FINITE_POSITIVE,
     "target_kd": FINITE_POSITIVE,
@@ -66,10 +67,8 @@ PARAMETERS: Mapping[str, _Parameter] = {
 }
 
 
-
-
 class ParameterViews:
-    """Parameters that a simulation shows, each world's own."""
+    """Parameters that a simulation shows, each with values of every world."""
 
     shape_mu = ViewAttribute(
         "Friction coefficients, shape (worlds, shapes); a pair's is their harmonic mean. Negative is the solver's own."
@@ -101,7 +100,7 @@ class ParameterViews:
 
 
 class Parameters:
-    """Looks after the views: checks what is assigned, and hands it on to the solvers."""
+    """Checks assignments to the parameter views and hands them on to the solvers."""
 
     def __init__(self, sim: SimulationCore):
         """Make the views."""
@@ -110,7 +109,7 @@ class Parameters:
         """The last values that were checked. On the host, where checks are made, unless kernels write them, too."""
         self._sources: dict[str, wp.array] = {}
         shapes = sim._names.starts_of("shape")
-        self._simple = np.isin(sim.model.shape_type.numpy(), SIMPLE_SHAPES)[int(shapes[0]) : int(shapes[-1])]
+        self._simple = np.isin(sim.model.shape_type.numpy(), PRIMITIVES)[int(shapes[0]) : int(shapes[-1])]
         """Which shapes of the worlds are nothing but their sizes."""
         kinds = np.repeat(sim.model.joint_type.numpy(), np.diff(sim.model.joint_qd_start.numpy()))
         self._floats = np.isin(kinds, FLOATING_JOINTS)[int(sim._names.starts_of("dof")[0]) :]
@@ -134,13 +133,13 @@ class Parameters:
 
     @property
     def arrays(self) -> list[wp.array]:
-        """Memory of its own on the device."""
+        """Arrays on the device that belong to this object."""
         good = [array for array in self._good.values() if array.device == self._sim.device]
         return [self.ground_mu, self._own_ground, *good]
 
     @property
     def owns_ground(self) -> bool:
-        """Whether worlds have their own ground friction, instead of the model's."""
+        """True if worlds have their own ground friction, instead of the model's."""
         return self._owns_ground
 
     @owns_ground.setter
@@ -149,13 +148,13 @@ class Parameters:
         self._own_ground.fill_(int(value))
 
     def good(self, name: str) -> wp.array:
-        """The last valid values of a parameter, on the device from now on."""
+        """Return the last valid values of a parameter, on the device from now on."""
         if self._good[name].device != self._sim.device:
             self._good[name] = wp.clone(self._good[name], device=self._sim.device)
         return self._good[name]
 
     def renew(self) -> None:
-        """Look at arrays of the model that were replaced, and let solvers that were built anew see the ground."""
+        """Take over arrays of the model that were replaced, and connect new solvers to the ground friction."""
         sim = self._sim
         for name, parameter in PARAMETERS.items():
             array = model_array(sim.model, parameter.attribute)
@@ -178,7 +177,7 @@ class Parameters:
                 first = last
 
     def take(self, name: str, mask: Any = None) -> None:
-        """Check what was written into a parameter of some worlds, and let the next step have it.
+        """Check values that were written into a parameter of some worlds, and apply them from the next step on.
 
         Raises:
             ValueError: A number is not possible; the parameter keeps its last values.
@@ -201,7 +200,7 @@ class Parameters:
                 self.launch_shapes(self._mask(mask))
 
     def take_named(self, names: tuple[str, ...], mask: Any) -> None:
-        """See `Simulation.take_parameters`."""
+        """Implement `Simulation.take_parameters`."""
         unknown = [name for name in names if name not in self._good]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no parameter of this simulation; there are {', '.join(self._good)}.")
@@ -209,7 +208,7 @@ class Parameters:
             self.take(name, mask)
 
     def take_masses(self, mask: Any = None, moved: bool = True) -> None:
-        """Let the solvers pack masses and inertias of chosen worlds; ``moved`` says if a centre of mass has changed."""
+        """Let the solvers pack masses and inertias of chosen worlds; ``moved`` is True if a centre of mass changed."""
         self.launch_masses(self._mask(mask), moved)
 
     def _mask(self, given: Any) -> wp.array:
@@ -218,7 +217,7 @@ class Parameters:
 
     @launches
     def launch_masses(self, chosen: wp.array, moved: bool) -> None:
-        """The same with a mask on the device; can be captured, if every body has a mass."""
+        """Pack masses with a mask on the device; can be captured if every body has a mass."""
         sim, model = self._sim, self._sim.model
         inputs = [chosen, model.body_world, model.body_mass, model.body_inertia]
         outputs = [model.body_inv_mass, model.body_inv_inertia]
@@ -232,18 +231,18 @@ class Parameters:
 
     @launches
     def launch_shapes(self, chosen: wp.array) -> None:
-        """Let bounds follow the sizes of shapes."""
+        """Recompute the bounds of shapes from their sizes."""
         model = self._sim.model
         inputs = [chosen, model.shape_world, model.shape_type, model.shape_scale]
         bounds = [model.shape_collision_radius, model.shape_collision_aabb_lower, model.shape_collision_aabb_upper]
         wp.launch(bound_shapes, dim=model.shape_count, inputs=inputs, outputs=bounds, device=model.device)
 
     def are_simple(self, shapes: np.ndarray) -> bool:
-        """Whether all of these shapes of the worlds are nothing but their sizes."""
+        """Return True if these shapes are described by their sizes alone in all worlds."""
         return bool(self._simple[shapes].all())
 
     def accept(self) -> None:
-        """All that is in the arrays now is good: it comes from a checkpoint."""
+        """Take all present values as valid: they come from a checkpoint."""
         for name, good in self._good.items():
             wp.copy(good, self._sim._views[name].array)
 
@@ -265,17 +264,17 @@ class Parameters:
             changed = (values != before).any(axis=(1, 2))
             bad[changed] |= ~_are_inertias(values[changed])[:, None, None]
         if bad.any():
-            place = tuple(int(i) for i in np.argwhere(bad)[0])
-            world = int(np.searchsorted(view.offsets, place[0], side="right") - 1)
-            column = place[0] - int(view.offsets[world])
+            first = tuple(int(i) for i in np.argwhere(bad)[0])
+            world = int(np.searchsorted(view.offsets, first[0], side="right") - 1)
+            column = first[0] - int(view.offsets[world])
             raise ValueError(
                 f"{name} has to be {rule}: that of world {world}, column {column} would be "
-                f"{np.array2string(values[place[0]], precision=6)}. Nothing was changed."
+                f"{np.array2string(values[first[0]], precision=6)}. Nothing was changed."
             )
 
 
 def _are_inertias(matrices: np.ndarray) -> np.ndarray:
-    """Which are symmetric and positive definite: all leading minors are positive."""
+    """Return a mask of symmetric, positive definite matrices: all leading minors are positive."""
     m = matrices.astype(np.float64)
     symmetric = np.abs(m - m.transpose(0, 2, 1)).max(axis=(1, 2), initial=0.0) <= 1e-5 * np.abs(m).max(axis=(1, 2))
     minors = m[:, 0, 0] * m[:, 1, 1] - m[:, 0, 1] * m[:, 1, 0]
@@ -284,6 +283,6 @@ def _are_inertias(matrices: np.ndarray) -> np.ndarray:
 
 
 def model_array(model: newton.Model, attribute: str) -> Any:
-    """An array of a model by its name, with its namespace before a colon."""
+    """Return an array of a model by its name, with a namespace before a colon."""
     namespace, _, name = attribute.rpartition(":")
     return getattr(getattr(model, namespace) if namespace else model, name)

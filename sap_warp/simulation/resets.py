@@ -1,4 +1,4 @@
-"""Resets of some of the worlds, and placing of their bodies: one replay of a captured graph.
+"""Resets of some of the worlds, and forward kinematics of their bodies: one replay of a captured graph.
 
 Masks and coordinates are copied into buffers on the simulation's device, and the graph that reads them is replayed:
 nothing is packed or allocated, so a reset of a few small worlds costs less than a step.
@@ -30,7 +30,7 @@ class Resets:
     """Resets worlds of all shards by mask."""
 
     def __init__(self, shards: Sequence[Shard], state: SapState, starts: Mapping[str, np.ndarray]):
-        """Allocate the mask; buffers for coordinates when they are first given.
+        """Allocate the mask; buffers for coordinates are allocated when coordinates are first given.
 
         Args:
             shards: All of them.
@@ -48,7 +48,7 @@ class Resets:
         self._seen: set[tuple[Any, ...]] = set()
 
     def forget(self) -> None:
-        """What the graphs read may have been replaced."""
+        """Drop captured graphs, because arrays that they read may have been replaced."""
         self._graphs.clear()
         self._seen.clear()
 
@@ -67,7 +67,7 @@ class Resets:
 
     @launches
     def set_activations(self, values: np.ndarray, world_mask: Any) -> None:
-        """Give the activations of one world to chosen ones (None: all); zero is what a reset has left."""
+        """Set the activations of one world in chosen ones (None: all); zero if not given, as after a reset."""
         if not values.any():
             return
         mask, values = self.read_mask(world_mask), wp.array(values, dtype=wp.float64, device=self._device)
@@ -76,12 +76,12 @@ class Resets:
             shard.solver.tendons.actuation.set(values, mask[first:last])
 
     def place(self, world_mask: Any = None) -> None:
-        """Let the bodies of chosen worlds (None: all) follow their joints."""
+        """Move the bodies of chosen worlds (None: all) to where their joints put them."""
         self.read_mask(world_mask)
         self._run((PLACE,))
 
     def read_mask(self, given: Any) -> wp.array:
-        """Take a mask of worlds (None: all); returns the buffer that has it then, always the same."""
+        """Copy a mask of worlds (None: all) into a buffer, always the same one, and return it."""
         if self._host_mask is None:
             self._read_mask_on_device(given)
         elif given is None:
@@ -99,7 +99,7 @@ class Resets:
             wp.copy(self._mask, as_mask(given, self._worlds, self._device))
 
     def _buffer(self, name: str) -> WorldView:
-        """Where coordinates are kept for the graphs, of all worlds."""
+        """Return the buffer for coordinates of all worlds that the graphs read."""
         if name not in self._buffers:
             array = wp.zeros_like(getattr(self._state, name), requires_grad=False)
             kind = "coord" if name == "joint_q" else "dof"
@@ -108,7 +108,7 @@ class Resets:
         return self._buffers[name]
 
     def _run(self, key: tuple[Any, ...]) -> None:
-        """Replay the graphs; the first time launch, which loads the kernels, and the second time record."""
+        """Replay the graphs; the first call launches, which loads the kernels, and the second one records."""
         graphs = self._graphs.get(key)
         if graphs is None and key in self._seen:
             graphs = self._record(key)

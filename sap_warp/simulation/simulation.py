@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Simulation(SimulationCore):
-    """Worlds that can be advanced, looked at, changed and reset.
+    """Worlds that can be advanced, read, changed and reset.
 
     Example:
         ```python
@@ -109,7 +109,7 @@ class Simulation(SimulationCore):
 
     @classmethod
     def from_robot(cls, robot: str, *, asset: dict[str, Any] | None = None, **options: Any) -> Simulation:
-        """A robot by name on the ground, in its home pose, held by its gains; `sap-warp robots` lists the names.
+        """Make a simulation of a robot by name on the ground, in its home pose, held by its gains.
 
         Args:
             robot: For example ``"go2"`` or ``"panda"``; ``place:name`` where several places have one.
@@ -171,7 +171,7 @@ class Simulation(SimulationCore):
     # Parameters.
 
     def take_parameters(self, *names: str, world_mask: Any = None) -> None:
-        """Let the next step have parameters whose memory was written by torch, Warp or through the model.
+        """Apply parameters whose memory was written by torch, Warp or through the model, from the next step on.
 
         Assignments through the views (``sim.body_mass[...] = x``) do this by themselves.
 
@@ -187,7 +187,7 @@ class Simulation(SimulationCore):
     def randomize(
         self, terms: Sequence[Randomize | Mapping[str, Any]] | None, *, seed: int = 0, first_world: int = 0
     ) -> None:
-        """Draw parameters, initial states, inputs or disturbances, for each world its own; see docs/randomization.md.
+        """Draw parameters, initial states, inputs or disturbances independently per world; see docs/randomization.md.
 
         Terms replace those of an earlier call. A world's numbers depend on the seed, the term, the number of the world
         and how often it was reset, and on nothing else: not on threads, the number of worlds, or the order of calls.
@@ -207,7 +207,7 @@ class Simulation(SimulationCore):
     # Checkpoints.
 
     def get_state(self) -> SimulationState:
-        """All that decides the future, copied to the host; see `set_state` and docs/checkpoints.md.
+        """Copy everything that decides the future to the host; see `set_state` and docs/checkpoints.md.
 
         State and control of all worlds, what the solver remembers, clock, control sequence, random streams, changed
         parameters of the model, status and statistics. Contacts and callbacks are not part of it.
@@ -215,7 +215,7 @@ class Simulation(SimulationCore):
         return get_state(self)
 
     def set_state(self, state: SimulationState | str | os.PathLike[str]) -> None:
-        """Go on from a state, or from the file of one: every later step gives the bits that it gave there.
+        """Continue from a state or its file: every later step gives exactly the bits that it gave there.
 
         The number of threads may be another one.
 
@@ -226,7 +226,7 @@ class Simulation(SimulationCore):
         set_state(self, state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `get_state` to one file, checksummed, and replacing an older one only when it is complete."""
+        """Write `get_state` to one file, checksummed; an older file is replaced only when the new one is complete."""
         get_state(self).save(path)
 
     @classmethod
@@ -242,7 +242,7 @@ class Simulation(SimulationCore):
         control_sequence: Any = None,
         pipeline_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """A simulation that goes on where another one was saved, bit by bit.
+        """Load a simulation that continues a saved one, bit by bit.
 
         Args:
             path: What `save` wrote, or what `get_state` returned.
@@ -263,18 +263,18 @@ class Simulation(SimulationCore):
         return load_simulation(cls, path, model, scene, **others)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """For pickle and copy."""
+        """Support pickle and copy."""
         return reduce_simulation(self)
 
     # Inputs over time.
 
     @property
     def has_control_sequence(self) -> bool:
-        """Whether a control sequence was given, for example by the scene."""
+        """True if a control sequence was given, for example by the scene."""
         return self._schedule.has_sequence
 
     def follow_control_sequence(self, on: bool = True) -> None:
-        """Let the control sequence write the inputs, which it does from the start, or leave them to the caller."""
+        """Let the control sequence write the inputs, as it does by default, or leave them to the caller."""
         self._schedule.follow(check_bool("on", on))
 
     # Looking at it.
@@ -322,7 +322,7 @@ class Simulation(SimulationCore):
         return ForceSensors(self)
 
     def joint_forces(self) -> Any:
-        """What acted on each degree of freedom in the last step, as views by world and name, on the device.
+        """Return forces on each dof in the last step, as views by world and name, on the device.
 
         Returns:
             Views ``drive``, ``actuator``, ``spring``, ``damping``, ``limit``, ``friction``, ``constraint``, ``contact``
@@ -335,7 +335,7 @@ class Simulation(SimulationCore):
             return self._forces.joint_forces()
 
     def contact_forces(self) -> WorldView:
-        """Net contact force on each body [N] and its moment about the centre of mass [N m] in the last step.
+        """Return the net contact force [N] on bodies and its moment about the centre of mass [N m] in the last step.
 
         Returns:
             A view of shape (worlds, bodies, 6), world axes, on the device. The next call overwrites it.
@@ -349,7 +349,7 @@ class Simulation(SimulationCore):
     def contact_pairs(
         self, on: str | Iterable[str], by: str | Iterable[str] | None = None, kind: str = "body"
     ) -> ContactPairs:
-        """Contact forces on some bodies or shapes by others, for example on feet by the ground.
+        """Return contact forces on some bodies or shapes by others, for example on feet by the ground.
 
         Args:
             on: Names or patterns.
@@ -364,7 +364,7 @@ class Simulation(SimulationCore):
         return ContactPairs(self, on, by, kind)
 
     def ray_sensor(self, origins: Any, directions: Any, **options: Any) -> RaySensor:
-        """Rays that measure how far it is to the next shape that collides: range finders and lidars.
+        """Make rays that measure the distance to the next colliding shape: range finders and lidars.
 
         Args:
             origins: Where rays begin, in the frame of the sensor [m], shape (rays, 3) or (3,).
@@ -382,7 +382,7 @@ class Simulation(SimulationCore):
     def height_scan(
         self, body: str, size: tuple[float, float] = (1.6, 1.0), spacing: float = 0.1, **options: Any
     ) -> RaySensor:
-        """Heights of the ground on a grid around a body that turns with its heading.
+        """Measure heights of the ground on a grid around a body that turns with its heading.
 
         Args:
             body: Name of the body.
@@ -448,7 +448,7 @@ class Simulation(SimulationCore):
 
     @cached_property
     def studio(self) -> Studio:
-        """What `render` takes its pictures with; made when it is first asked for."""
+        """Studio in which `render` takes its pictures; made when it is first asked for."""
         from ..look.pictures.display import make_studio
 
         return make_studio(self.model, self._load_display)

@@ -7,8 +7,8 @@ import pytest
 import warp as wp
 
 from sap_warp import Simulation
-from tests.support.tendons import build
 from tests.support.simulations import new_builder, shared_simulation
+from tests.support.tendons import build
 
 MASS = 1000.0 * 4.0 / 3.0 * np.pi * 0.3**3
 G = 9.81

@@ -4,22 +4,11 @@
 import newton
 import warp as wp
 
-from ...core.kernels.structs import flat
+from ...core.kernels.structs import assume_contiguous
 from ...core.kernels.types import Poses
+from ...model.shapes import BOX, CAPSULE, CONE, CONVEX_MESH, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
 
-PLANE = wp.constant(int(newton.GeoType.PLANE))
-SPHERE = wp.constant(int(newton.GeoType.SPHERE))
-CAPSULE = wp.constant(int(newton.GeoType.CAPSULE))
-BOX = wp.constant(int(newton.GeoType.BOX))
-CYLINDER = wp.constant(int(newton.GeoType.CYLINDER))
-CONVEX_MESH = wp.constant(int(newton.GeoType.CONVEX_MESH))
-ELLIPSOID = wp.constant(int(newton.GeoType.ELLIPSOID))
-CONE = wp.constant(int(newton.GeoType.CONE))
-MESH = wp.constant(int(newton.GeoType.MESH))
-HFIELD = wp.constant(int(newton.GeoType.HFIELD))
 KINEMATIC = wp.constant(int(newton.BodyFlags.KINEMATIC))
-BOUNDED_TYPES = [int(k) for k in (PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, CONE, CONVEX_MESH)]
-"""Types of shapes whose AABB is computed here."""
 INFINITE_HALF_SIZE = wp.constant(1.0e6)
 """Half the size that Newton gives an infinite plane [m]."""
 
@@ -28,7 +17,7 @@ INFINITE_HALF_SIZE = wp.constant(1.0e6)
 class Shapes:
     """The model's shapes, and the poses and AABBs of those that a pass examines.
 
-    Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
+    Fields are written for `assume_contiguous`.
     """
 
     body: wp.array(dtype=wp.int32)
@@ -49,7 +38,7 @@ class Shapes:
     aabb_pass: wp.array(dtype=wp.int32)
 
 
-flat_shapes = flat(Shapes)
+assume_contiguous_shapes = assume_contiguous(Shapes)
 
 
 @wp.func

@@ -14,7 +14,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ...core.kernels.structs import flat
+from ...core.kernels.structs import assume_contiguous
 from ...core.kernels.types import Poses
 from .aabb import Shapes, aabb_distance, aabbs_overlap, coordinate_bound, largest, may_move, update_aabb
 from .travel import Travel, extend_bounds, is_unchanged, make_travel, next_test_travel, store_shape, update_travel
@@ -27,7 +27,7 @@ SLACK = wp.constant(1.0e-6)
 class BodyPairs:
     """Bodies with the shapes that move with them, pairs of bodies, and the pairs of shapes in these.
 
-    A fixture counts as a body of its own. Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
+    A fixture counts as a body of its own. Fields are written for `assume_contiguous`.
     """
 
     count: int  # of bodies
@@ -69,8 +69,8 @@ class Search:
     count: int  # pairs that are near
 
 
-flat_bodies = flat(BodyPairs)
-flat_search = flat(Search)
+assume_contiguous_bodies = assume_contiguous(BodyPairs)
+assume_contiguous_search = assume_contiguous(Search)
 
 
 @wp.func

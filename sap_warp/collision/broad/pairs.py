@@ -23,23 +23,31 @@ import newton
 import numpy as np
 
 from ...core.faq import see
+from ...model.shapes import (
+    BOX,
+    CONE,
+    CONVEX_MESH,
+    CYLINDER,
+    ELLIPSOID,
+    HFIELD,
+    MESH,
+    PLANE,
+    shape_type,
+    types_where,
+)
 
-_T = newton.GeoType
 _INFINITE_PLANE = 100
-"""Stands for ``GeoType.PLANE`` without extent; Newton tells the two apart by their scale."""
+"""Stands for a `PLANE` without extent; Newton tells the two apart by their scale."""
 
 _UNSUPPORTED = (
     (_INFINITE_PLANE, _INFINITE_PLANE),
-    (_INFINITE_PLANE, int(_T.HFIELD)),
-    (int(_T.PLANE), int(_T.MESH)),
-    (int(_T.PLANE), int(_T.CONVEX_MESH)),
-    (int(_T.HFIELD), int(_T.HFIELD)),
+    (_INFINITE_PLANE, HFIELD),
+    (PLANE, MESH),
+    (PLANE, CONVEX_MESH),
+    (HFIELD, HFIELD),
 )
-_UNRELIABLE = tuple(
-    (int(_T.ELLIPSOID), int(kind)) for kind in (_T.ELLIPSOID, _T.CYLINDER, _T.BOX, _T.CONE, _T.CONVEX_MESH, _T.MESH)
-)
-_SHAPELESS = (int(_T.NONE), int(_T.GAUSSIAN))
-_NAMES = {_INFINITE_PLANE: "infinite plane", int(_T.PLANE): "finite plane", int(_T.HFIELD): "heightfield"}
+_UNRELIABLE = tuple((ELLIPSOID, kind) for kind in (ELLIPSOID, CYLINDER, BOX, CONE, CONVEX_MESH, MESH))
+_SHAPELESS = types_where(lambda shape: shape.surface is None)
 
 
 @dataclass(frozen=True)
@@ -146,12 +154,14 @@ def describe(pairs: list[UnsupportedPair], limit: int = 10) -> str:
 def _kinds(model: newton.Model) -> np.ndarray:
     kinds = model.shape_type.numpy().astype(np.int64)
     scale = model.shape_scale.numpy().reshape(-1, 3)
-    kinds[(kinds == int(_T.PLANE)) & (scale[:, 0] == 0.0) & (scale[:, 1] == 0.0)] = _INFINITE_PLANE
+    kinds[(kinds == PLANE) & (scale[:, 0] == 0.0) & (scale[:, 1] == 0.0)] = _INFINITE_PLANE
     return kinds
 
 
 def _name(kind: int) -> str:
-    return _NAMES.get(int(kind)) or _T(int(kind)).name.lower().replace("_", " ")
+    if kind == _INFINITE_PLANE:
+        return "infinite plane"
+    return "finite plane" if kind == PLANE else shape_type(kind).words
 
 
 def _unsupported_mask(kinds: np.ndarray, pairs: np.ndarray) -> np.ndarray:

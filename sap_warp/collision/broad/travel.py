@@ -15,9 +15,10 @@ from typing import Any
 
 import warp as wp
 
-from ...core.kernels.structs import flat
+from ...core.kernels.structs import assume_contiguous
 from ...core.kernels.types import Poses
-from .aabb import BOX, CAPSULE, SPHERE, Shapes, reach_of
+from ...model.shapes import BOX, CAPSULE, SPHERE
+from .aabb import Shapes, reach_of
 
 JUMP = wp.constant(wp.float64(100.0))
 """A travelled distance after which every pair must be tested [m]."""
@@ -31,7 +32,7 @@ ROUNDING = wp.constant(4.0e-6)
 class Travel:
     """Bodies and shapes as the last pass saw them, and when pairs must be tested; numbered as in `BodyPairs`.
 
-    Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
+    Fields are written for `assume_contiguous`.
     """
 
     half: wp.array(dtype=wp.float32)  # half the width of the cube around a body, without rounding [m]
@@ -48,7 +49,7 @@ class Travel:
     shape_test_at: wp.array(dtype=wp.float64)  # ... and a pair of shapes
 
 
-flat_travel = flat(Travel)
+assume_contiguous_travel = assume_contiguous(Travel)
 
 
 @wp.func

@@ -6,20 +6,18 @@ import newton
 import numpy as np
 
 from ...model.model import SapModel
+from ...model.shapes import PLANES, TRIANGULATED, Surface, types_where
 from ..model import SapCollisionModel, newton_model_of
 
-_T = newton.GeoType
-MESH_LIKE = (int(_T.MESH), int(_T.HFIELD))
-"""Shapes whose contacts Newton finds triangle by triangle and then reduces."""
-_FLAT = (int(_T.BOX), int(_T.CONVEX_MESH))
-_FACED = (*_FLAT, int(_T.CYLINDER))
-_ONE_POINT = (int(_T.SPHERE), int(_T.ELLIPSOID))
+_FACES = types_where(lambda shape: shape.surface is Surface.FACES)
+_FACES_OR_RIM = types_where(lambda shape: shape.surface in (Surface.FACES, Surface.RIM))
+_ONE_POINT = types_where(lambda shape: shape.surface is Surface.POINT)
 CONTACTS_PER_MESH_PAIR = 40
 """Contacts that the reduction usually leaves of a pair with a mesh or heightfield."""
 CONTACTS_PER_PAIR = 5
 """Largest manifold of two convex shapes."""
 CONTACTS_PER_BOX_PAIR = 8
-"""Largest manifold of two shapes that are boxes, convex meshes or one a cylinder: corners of two faces."""
+"""Largest manifold of two boxes or convex meshes, or one of them and a cylinder: corners of two faces."""
 NEIGHBOURS = 20
 """Shapes that one shape is assumed to touch at a time."""
 MIN_CAPACITY = 64
@@ -58,7 +56,7 @@ def contact_bound(model: newton.Model, explicit_pairs: np.ndarray | None) -> int
         return estimate
     kinds = model.shape_type.numpy()[explicit_pairs]
     total = int(_contacts_per_pair(kinds).sum())
-    return estimate if np.isin(kinds, MESH_LIKE).any() else min(total, estimate)
+    return estimate if np.isin(kinds, TRIANGULATED).any() else min(total, estimate)
 
 
 def most_of_pairs(model: newton.Model, pairs: np.ndarray, body_world: np.ndarray, bounds: np.ndarray) -> int:
@@ -78,17 +76,17 @@ def most_of_pairs(model: newton.Model, pairs: np.ndarray, body_world: np.ndarray
 
 def _contacts_per_pair(kinds: np.ndarray) -> np.ndarray:
     one_point = np.isin(kinds, _ONE_POINT).any(axis=1)
-    mesh_like = np.isin(kinds, MESH_LIKE).any(axis=1)
-    boxes = np.isin(kinds, _FLAT).any(axis=1) & np.isin(kinds, _FACED).all(axis=1)
-    convex = np.where(boxes, CONTACTS_PER_BOX_PAIR, CONTACTS_PER_PAIR)
-    return np.where(mesh_like, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, convex))
+    triangulated = np.isin(kinds, TRIANGULATED).any(axis=1)
+    faces = np.isin(kinds, _FACES).any(axis=1) & np.isin(kinds, _FACES_OR_RIM).all(axis=1)
+    convex = np.where(faces, CONTACTS_PER_BOX_PAIR, CONTACTS_PER_PAIR)
+    return np.where(triangulated, CONTACTS_PER_MESH_PAIR, np.where(one_point, 1, convex))
 
 
 def _neighbour_estimate(model: newton.Model, kinds: np.ndarray) -> int:
     colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
-    plane = colliding & (kinds == int(_T.PLANE))
+    plane = colliding & np.isin(kinds, PLANES)
     solid = colliding & ~plane
-    size = np.where(np.isin(kinds, MESH_LIKE), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
+    size = np.where(np.isin(kinds, TRIANGULATED), CONTACTS_PER_MESH_PAIR, CONTACTS_PER_PAIR)
     world = model.shape_world.numpy()
     planes_by_world = np.bincount(world[plane] + 1, minlength=model.world_count + 1)
     # a global plane may touch every shape, a global shape every plane

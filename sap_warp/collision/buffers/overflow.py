@@ -119,7 +119,7 @@ def is_kept(selection: wp.ref[Selection], source: wp.ref[ContactRows], i: int) -
     return selection.key[i] < selection.limit[bin]
 
 
-visit = Parameter("visit")
+visit: Any = Parameter("visit")
 """``visit(selection, source, body_q, i, bin)``: what `for_each_contact` does with contact i."""
 
 

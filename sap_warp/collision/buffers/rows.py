@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import newton
 import warp as wp
 
-from ...core.kernels.structs import StructCache, flat
+from ...core.kernels.structs import StructCache, assume_contiguous
 
 LAST_ROWS = wp.constant(8)
 """Upper bound of the rows at the end of a buffer that a pass may count and leave unwritten."""
@@ -16,7 +16,7 @@ LAST_ROWS = wp.constant(8)
 class ContactRows:
     """The arrays of one buffer, by reference. Optional ones are empty if the buffer has none.
 
-    Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
+    Fields are written for `assume_contiguous`.
     """
 
     counters: wp.array(dtype=wp.int32)  # rigid contacts found, soft contacts, flag of lost candidates
@@ -37,7 +37,7 @@ class ContactRows:
     surface_velocity: wp.array(dtype=wp.vec3f)
 
 
-flat_rows = flat(ContactRows)
+assume_contiguous_rows = assume_contiguous(ContactRows)
 
 Rows: TypeAlias = wp.array[ContactRows]
 """Type of a kernel parameter: `ContactRows` in an array of one."""
@@ -125,8 +125,8 @@ def copy_contacts(source_in: Rows, target_in: Rows, first: int, end: int, stride
     source = source_in[0]
     target = target_in[0]
     fields = optional_fields(source, target)
-    flat_rows(source)
-    flat_rows(target)
+    assume_contiguous_rows(source)
+    assume_contiguous_rows(target)
     i = int(first)
     while i < end:
         copy_contact(source, i, target, i, fields)

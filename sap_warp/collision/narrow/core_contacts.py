@@ -16,13 +16,14 @@ import math
 import warp as wp
 
 from ...core.kernels.types import Vectors
-from ..broad.aabb import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, Shapes
+from ...model.shapes import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE
+from ..broad.aabb import Shapes
 from .barycentric import single
 from .box_box import NEAREST_TOLERANCE, clip_edge, largest_axis, merge_corners, reduce_corners
 from .gjk import CorePair
 from .hulls.ground import FLAT_COSINE, vertices_of
 from .hulls.support_face import find_support_face
-from .hulls.tables import MAX_FACE_CORNERS, Hulls, Planes, flat_planes
+from .hulls.tables import MAX_FACE_CORNERS, Hulls, Planes, assume_contiguous_planes
 
 OUTLINE_CORNERS = wp.constant(2 * int(MAX_FACE_CORNERS) + 4)
 """Corners that a face clipped by another one can have."""
@@ -65,7 +66,7 @@ def most_aligned_face(hulls: wp.ref[Hulls], hull: int, along: wp.vec3f) -> int:
     planes = Planes()
     planes.normal = hulls.normal
     planes.offset = hulls.offset
-    flat_planes(planes)
+    assume_contiguous_planes(planes)
     found = hulls.face_start[hull]
     best = float(-3.0e38)
     f = hulls.face_start[hull]

@@ -32,7 +32,8 @@ Everything is in the frame of the box and in double precision.
 
 import warp as wp
 
-from ..broad.aabb import CAPSULE, Shapes
+from ...model.shapes import CAPSULE
+from ..broad.aabb import Shapes
 from .barycentric import ONE, ZERO, double, single
 from .box_box import largest_axis
 from .gjk import APART, DISTANCE_TOLERANCE, NEAR, OVERLAP, OVERLAP_TOLERANCE, UNKNOWN, CorePair

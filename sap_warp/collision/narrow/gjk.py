@@ -13,7 +13,8 @@ differences of them are divided by each other here.
 
 import warp as wp
 
-from ..broad.aabb import BOX, CYLINDER, Shapes
+from ...model.shapes import BOX, CYLINDER
+from ..broad.aabb import Shapes
 from .barycentric import ZERO, Points, barycentric_simplex, double, single
 from .hulls.separation import lowest_point
 from .hulls.supports import Supports

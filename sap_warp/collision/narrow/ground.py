@@ -23,14 +23,15 @@ import warp as wp
 
 from ...core.kernels.deepest import shallowest_place
 from ...core.kernels.launch import kernel
-from ...core.kernels.structs import StructCache, flat
+from ...core.kernels.structs import StructCache, assume_contiguous
 from ...core.kernels.template import Parameter, Variant
 from ...core.kernels.types import Ints, Poses
-from ..broad.aabb import BOX, CAPSULE, CONVEX_MESH, CYLINDER, KINEMATIC, SPHERE
+from ...model.shapes import BOX, CAPSULE, CONVEX_MESH, CYLINDER, PLANE, SHAPE_TYPES, SPHERE
+from ..broad.aabb import KINEMATIC
 from ..buffers.capacity import CONTACTS_PER_PAIR
 from ..buffers.counts import FIRST, WHOLE, Counts, add_to_totals, count_contacts
 from ..buffers.overflow import Selection, join_contacts
-from ..buffers.rows import ContactRows, Rows, clear_overrides, close_rows, flat_rows
+from ..buffers.rows import ContactRows, Rows, assume_contiguous_rows, clear_overrides, close_rows
 from .hulls.ground import BAND, LOWER_SHARE, MAX_LISTED, choose_four, collect_candidates
 from .hulls.supports import Supports, low_vertices, make_supports
 
@@ -39,9 +40,8 @@ ROUNDING = wp.constant(4.0e-6)
 NO_CLEARANCE, WRITE_CLEARANCE, USE_CLEARANCE = wp.constant(0), wp.constant(1), wp.constant(2)
 """What a pass does with the clearances of pairs that are apart: nothing, store them, or skip pairs by them too."""
 
-_T = newton.GeoType
-_MOST = {_T.SPHERE: 1, _T.CAPSULE: 2, _T.BOX: 4, _T.CYLINDER: 4, _T.ELLIPSOID: 1, _T.CONVEX_MESH: 5}
-"""Kinds of shapes that `collide_shape` knows, and the contacts they can have with a plane."""
+_MOST = {shape.type: shape.ground_contacts for shape in SHAPE_TYPES if shape.ground_contacts is not None}
+"""Types of shapes that `collide_shape` knows, and the contacts they can have with a plane."""
 collide_plane_cylinder = newton.geometry.collide_plane_cylinder
 
 
@@ -49,7 +49,7 @@ collide_plane_cylinder = newton.geometry.collide_plane_cylinder
 class GroundPairs:
     """Pairs of a plane and another shape, and the model's arrays that a pass reads.
 
-    Written as ``wp.array(dtype=...)``, which is what `flat` looks for.
+    Fields are written for `assume_contiguous`.
     """
 
     with_kinematic: int  # 1 if kinematic bodies collide with the ground too
@@ -95,7 +95,7 @@ class GroundContext:
     overrides: int  # 1 if the buffer has stiffness, damping and friction by contact
 
 
-flat_pairs = flat(GroundPairs)
+assume_contiguous_pairs = assume_contiguous(GroundPairs)
 
 
 @wp.func
@@ -324,7 +324,7 @@ def collide_range(
     context.plane = -1
     context.capacity = capacity
     context.overrides = wp.where(rows.stiffness.shape[0] > 0, 1, 0)
-    flat_rows(rows)
+    assume_contiguous_rows(rows)
     last_body = int(-1)
     k = int(first_pair)
     while k < last_pair:
@@ -378,7 +378,7 @@ def find_ground_contacts(
     before.
     """
     pairs = pairs_in[0]
-    flat_pairs(pairs)
+    assume_contiguous_pairs(pairs)
     rows = target
     capacity = selection[0].capacity
     found = int(0)
@@ -433,21 +433,21 @@ def collide_ground(
 def most_contacts(model: newton.Model, shapes: np.ndarray) -> np.ndarray:
     """Contacts that each of ``shapes`` can have with a plane."""
     kinds = model.shape_type.numpy()[shapes]
-    return np.select([kinds == int(kind) for kind in _MOST], list(_MOST.values()), default=CONTACTS_PER_PAIR)
+    return np.select([kinds == kind for kind in _MOST], list(_MOST.values()), default=CONTACTS_PER_PAIR)
 
 
 def ground_bound(model: newton.Model, pairs: np.ndarray) -> int:
     """Largest number of contacts that ``pairs`` of a plane and another shape can have."""
-    is_plane = model.shape_type.numpy()[pairs] == int(_T.PLANE)
+    is_plane = model.shape_type.numpy()[pairs] == PLANE
     return int(most_contacts(model, pairs[~is_plane]).sum())
 
 
 def is_ground_pair(model: newton.Model, pairs: np.ndarray) -> np.ndarray:
     """A mask of the ``pairs`` of an infinite plane that belongs to no body and a shape that `collide_shape` knows."""
     kind, size = model.shape_type.numpy(), model.shape_scale.numpy().reshape(-1, 3)
-    ground = (kind == int(_T.PLANE)) & (size[:, :2] == 0.0).all(axis=1) & (model.shape_body.numpy() < 0)
-    barrel = (kind == int(_T.CYLINDER)) & (size[:, 2] != 0.0)  # goes through Newton's general routine
-    simple = np.isin(kind, [int(known) for known in _MOST]) & ~barrel
+    ground = (kind == PLANE) & (size[:, :2] == 0.0).all(axis=1) & (model.shape_body.numpy() < 0)
+    barrel = (kind == CYLINDER) & (size[:, 2] != 0.0)  # goes through Newton's general routine
+    simple = np.isin(kind, list(_MOST)) & ~barrel
     first, second = pairs[:, 0], pairs[:, 1]
     return (ground[first] & simple[second]) | (ground[second] & simple[first])
 
@@ -463,7 +463,7 @@ class GroundTable:
             pairs: Shape [pair_count, 2].
             with_kinematic: Whether kinematic bodies collide with the ground too.
         """
-        is_plane = model.shape_type.numpy()[pairs] == int(_T.PLANE)
+        is_plane = model.shape_type.numpy()[pairs] == PLANE
         moving = (
             model.shape_body.numpy()[pairs[~is_plane]] >= 0
         )  # what belongs to no body never collides with a resting plane

@@ -14,19 +14,28 @@ from ...core.kernels.launch import kernel
 from ...core.kernels.spatial import rotation_matrix
 from ...core.kernels.template import Variant, device
 from ...core.kernels.types import FP32, Poses, Vectors
-from ..broad.aabb import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, Shapes, coordinate_bound, flat_shapes
+from ...model.shapes import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, types_where
+from ..broad.aabb import Shapes, assume_contiguous_shapes, coordinate_bound
 from ..broad.broad_phase import (
     BodyPairs,
     Candidates,
     Search,
-    flat_bodies,
-    flat_search,
+    assume_contiguous_bodies,
+    assume_contiguous_search,
     list_candidates,
     update_all_travel,
 )
-from ..broad.travel import Travel, flat_travel, next_test_travel
+from ..broad.travel import Travel, assume_contiguous_travel, next_test_travel
 from ..buffers.overflow import Selection
-from ..buffers.rows import LAST_ROWS, ContactRows, Rows, clear_overrides, copy_contacts, flat_rows, next_generation
+from ..buffers.rows import (
+    LAST_ROWS,
+    ContactRows,
+    Rows,
+    assume_contiguous_rows,
+    clear_overrides,
+    copy_contacts,
+    next_generation,
+)
 from .barycentric import double, single
 from .box_box import (
     MAX_CORNERS,
@@ -45,7 +54,7 @@ from .epa import find_penetration
 from .gjk import APART, NEAR, OVERLAP, find_closest_points, make_core_pair
 from .ground import USE_CLEARANCE, WRITE_CLEARANCE, GroundPairs, find_ground_contacts
 from .hulls.separation import separation_bound
-from .hulls.tables import CLIPPED_CORNERS, Hulls, flat_hulls
+from .hulls.tables import CLIPPED_CORNERS, Hulls, assume_contiguous_hulls
 
 rotation_matrix_32 = rotation_matrix.of(Variant(number=FP32))
 MERGE_DISTANCE = wp.constant(0.02)
@@ -255,9 +264,9 @@ def collide_cores(
     rows = rows_in[0]
     shapes = shapes_in[0]
     hulls = hulls_in[0]
-    flat_rows(rows)
-    flat_shapes(shapes)
-    flat_hulls(hulls)
+    assume_contiguous_rows(rows)
+    assume_contiguous_shapes(shapes)
+    assume_contiguous_hulls(hulls)
     kind0 = shapes.kind[context.shape0]
     hull_numbers = wp.vec2i(0, 0)
     if kind0 == CONVEX_MESH:
@@ -335,9 +344,9 @@ def collide_pair(
     rows = rows_in[0]
     shapes = shapes_in[0]
     hulls = hulls_in[0]
-    flat_rows(rows)
-    flat_shapes(shapes)
-    flat_hulls(hulls)
+    assume_contiguous_rows(rows)
+    assume_contiguous_shapes(shapes)
+    assume_contiguous_hulls(hulls)
     kind0 = shapes.kind[context.shape0]
     kind1 = shapes.kind[context.shape1]
     if kind1 != CONVEX_MESH and kind1 != BOX:
@@ -391,8 +400,8 @@ def collide_candidates(
     """
     shapes = shapes_in[0]
     hulls = hulls_in[0]
-    flat_shapes(shapes)
-    flat_hulls(hulls)
+    assume_contiguous_shapes(shapes)
+    assume_contiguous_hulls(hulls)
     context = PairContext()
     context.found = first
     context.capacity = capacity
@@ -449,9 +458,9 @@ def search_pairs(
     bodies = bodies_in[0]
     travel = travel_in[0]
     shapes = shapes_in[0]
-    flat_bodies(bodies)
-    flat_travel(travel)
-    flat_shapes(shapes)
+    assume_contiguous_bodies(bodies)
+    assume_contiguous_travel(travel)
+    assume_contiguous_shapes(shapes)
     update_all_travel(bodies, travel, shapes, body_span, body_q, same_shapes != 0)
     clearance_mode = wp.where(same_shapes != 0, USE_CLEARANCE, WRITE_CLEARANCE)
     found = find_ground_contacts(
@@ -464,7 +473,7 @@ def search_pairs(
     search.near = candidates[0].near
     search.near_number = candidates[0].near_number
     search.capacity = candidates[0].near.shape[0]
-    flat_search(search)
+    assume_contiguous_search(search)
     list_candidates(bodies, travel, shapes, body_span, search)
     candidates[0].near_count[0] = search.count
     candidates[0].own_rows[0] = found
@@ -508,5 +517,6 @@ def collide_pairs(
 def has_own_pairs(model: newton.Model, pairs: np.ndarray) -> bool:
     """Return True if `collide_pairs` finds the contacts of some of ``pairs``, shape [pair_count, 2]."""
     kinds = model.shape_type.numpy()[pairs]
-    boxed = (kinds == int(BOX)).any(axis=1) & np.isin(kinds, (int(BOX), int(CAPSULE), int(CYLINDER))).all(axis=1)
-    return bool((kinds == int(CONVEX_MESH)).any() or boxed.any())
+    known = types_where(lambda shape: shape.collides_with_boxes)
+    with_box = (kinds == BOX).any(axis=1) & np.isin(kinds, known).all(axis=1)
+    return bool((kinds == CONVEX_MESH).any() or with_box.any())

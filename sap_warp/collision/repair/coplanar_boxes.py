@@ -23,10 +23,11 @@ import numpy as np
 import warp as wp
 
 from ...core.kernels.launch import kernel
-from ...core.kernels.structs import StructArgument, flat
+from ...core.kernels.structs import StructArgument, assume_contiguous
 from ...core.kernels.template import Variant
 from ...core.kernels.types import Poses
-from ..buffers.rows import ContactRows, RowArguments, flat_rows, invalidate_contact
+from ...model.shapes import BOX
+from ..buffers.rows import ContactRows, RowArguments, assume_contiguous_rows, invalidate_contact
 from .normals import in_body_frame
 
 LEVEL = 1.0e-4
@@ -47,7 +48,7 @@ _THREADS = 16384
 
 @wp.struct
 class CoplanarBoxes:
-    """Boxes with adjacent coplanar ones. Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows."""
+    """Boxes with adjacent coplanar ones. Fields are written for `assume_contiguous`."""
 
     first: wp.array(dtype=wp.int32)  # by shape: where its neighbours begin; one more entry than shapes
     beside: wp.array(dtype=wp.int32)  # the neighbour
@@ -60,7 +61,7 @@ class CoplanarBoxes:
     half: wp.array(dtype=wp.vec3f)  # half edges [m]
 
 
-flat_boxes = flat(CoplanarBoxes)
+assume_contiguous_boxes = assume_contiguous(CoplanarBoxes)
 
 
 @wp.func
@@ -154,8 +155,8 @@ def invalidate_ghost_contacts(
     """Examine all contacts of a buffer, spread over threads."""
     boxes = boxes_in[0]
     rows = rows_in[0]
-    flat_boxes(boxes)
-    flat_rows(rows)
+    assume_contiguous_boxes(boxes)
+    assume_contiguous_rows(rows)
     end = wp.min(rows.counters[0], capacity)
     i = int(wp.tid())
     while i < end:
@@ -265,7 +266,7 @@ def _near_boxes(model: newton.Model, shapes: np.ndarray) -> np.ndarray:
     They are sorted by body, world and lower bound along x: partners of a box follow it until one begins beyond its end.
     """
     body, world = model.shape_body.numpy(), model.shape_world.numpy()
-    shapes = shapes[model.shape_type.numpy()[shapes] == int(newton.GeoType.BOX)]
+    shapes = shapes[model.shape_type.numpy()[shapes] == BOX]
     _, owner, count = np.unique(np.column_stack([body, world])[shapes], axis=0, return_inverse=True, return_counts=True)
     shapes = shapes[count[owner.ravel()] > 1]
     lower, upper = _bounds(*_boxes(model, shapes))

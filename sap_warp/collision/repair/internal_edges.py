@@ -14,7 +14,7 @@ import newton
 import numpy as np
 import warp as wp
 
-from ...core.kernels.structs import flat
+from ...core.kernels.structs import assume_contiguous
 from ..narrow.barycentric import barycentric_triangle, double, single
 
 _NEAR = wp.constant(0.02)
@@ -33,7 +33,7 @@ DEEP = wp.constant(5.0e-3)
 
 @wp.struct
 class HeightFields:
-    """The height fields of a model. Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows."""
+    """The height fields of a model. Fields are written for `assume_contiguous`."""
 
     of_shape: wp.array(dtype=wp.int32)  # number of the field; -1: none
     extent: wp.array(dtype=wp.vec4f)  # half sizes along x and y, lowest height and range of heights [m]
@@ -41,7 +41,7 @@ class HeightFields:
     height: wp.array(dtype=wp.float32)  # between 0 and 1
 
 
-flat_fields = flat(HeightFields)
+assume_contiguous_fields = assume_contiguous(HeightFields)
 
 
 @wp.struct

@@ -18,13 +18,13 @@ from __future__ import annotations
 import warp as wp
 
 from ...core.kernels.launch import plain_kernel
-from ...core.kernels.structs import flat
+from ...core.kernels.structs import assume_contiguous
 from ...core.kernels.template import Parameter, device
 from ...core.kernels.types import Poses
-from ..broad.aabb import HFIELD, MESH, PLANE
+from ...model.shapes import HFIELD, MESH, PLANE
 from ..buffers.counts import Counts, count_pass
-from ..buffers.rows import LAST_ROWS, ContactRows, Rows, flat_rows, invalidate_contact
-from .internal_edges import DEEP, HeightFields, flat_fields, is_field_normal, is_mesh_normal
+from ..buffers.rows import LAST_ROWS, ContactRows, Rows, assume_contiguous_rows, invalidate_contact
+from .internal_edges import DEEP, HeightFields, assume_contiguous_fields, is_field_normal, is_mesh_normal
 
 has_triangles = Parameter("has_triangles")
 """True if the model has height fields or meshes."""
@@ -34,7 +34,7 @@ has_triangles = Parameter("has_triangles")
 class ShapePoses:
     """The shapes with the poses that the last pass computed.
 
-    Fields are written as ``wp.array(dtype=...)``, the form that `flat` knows.
+    Fields are written for `assume_contiguous`.
     """
 
     body: wp.array(dtype=wp.int32)
@@ -45,7 +45,7 @@ class ShapePoses:
     fields: HeightFields
 
 
-flat_poses = flat(ShapePoses)
+assume_contiguous_poses = assume_contiguous(ShapePoses)
 
 
 @wp.func
@@ -114,9 +114,9 @@ def repair_contacts(
     shapes = shapes_in[0]
     rows = rows_in[0]
     fields = shapes.fields
-    flat_poses(shapes)
-    flat_fields(fields)
-    flat_rows(rows)
+    assume_contiguous_poses(shapes)
+    assume_contiguous_fields(fields)
+    assume_contiguous_rows(rows)
     found = rows.counters[0]
     end = wp.min(found, capacity)
     i = int(first)

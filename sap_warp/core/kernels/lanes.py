@@ -109,7 +109,7 @@ Variant.DEFAULTS["left_out"] = headers.left_out
 def _never() -> bool: ...
 
 
-def uses(header: str) -> Template:
+def uses(header: str) -> Any:
     """The device function ``uses_it()``: whether one lane on the CPU takes the functions of a header of `core.native`.
 
     It is `is_native` unless the header is left out (`core.native.without`); known to the compiler.

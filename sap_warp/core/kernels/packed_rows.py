@@ -40,7 +40,7 @@ class RowPattern:
     stage_end: wp.array(dtype=wp.int32)  # of the dofs in `staged` with as many rows above them, where they end
 
 
-number = vector.scalar
+number, vector_vec3 = vector.scalar, vector.vec3
 
 
 uses_cholesky = uses("cholesky")
@@ -301,12 +301,12 @@ _ADD_ROWS += "rows.entry.data, start, count, Sw.data, Sv.data, forces.data);"
 def add_rows(
     target: wp.array[scalar],
     target_rows: wp.ref[RowPattern],
-    base: wp.array[vector.scalar],
+    base: wp.array[number],
     rows: wp.ref[RowPattern],
     start: int,
     count: int,
-    Sw: wp.array[vector.vec3],
-    Sv: wp.array[vector.vec3],
+    Sw: wp.array[vector_vec3],
+    Sv: wp.array[vector_vec3],
     forces: wp.array[scalar],
     add_base: int,
 ):

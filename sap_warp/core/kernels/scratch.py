@@ -22,7 +22,7 @@ class WorldStarts:
 
 
 @wp.struct
-class Slot:
+class ScratchShare:
     """What one block has of the scratch that worlds share, one after the other; see `Scratch`."""
 
     shared: int  # 0 if every world has its own
@@ -44,15 +44,15 @@ def slot_number() -> int:
 
 
 @wp.func
-def world_starts(slot: Slot, body: int, dof: int, row: int, hessian: int) -> WorldStarts:
-    """The shift of a `window` for a world whose own entries begin at these numbers."""
+def world_starts(share: ScratchShare, body: int, dof: int, row: int, hessian: int) -> WorldStarts:
+    """The shift of a `rebase_scratch_of` for a world whose own entries begin at these numbers."""
     starts = WorldStarts()
-    if slot.shared != 0:
+    if share.shared != 0:
         k = slot_number()
-        starts.body = body - k * slot.body
-        starts.dof = dof - k * slot.dof
-        starts.row = row - k * slot.row
-        starts.hessian = hessian - k * slot.hessian
+        starts.body = body - k * share.body
+        starts.dof = dof - k * share.dof
+        starts.row = row - k * share.row
+        starts.hessian = hessian - k * share.hessian
     return starts
 
 
@@ -84,7 +84,7 @@ class Scratch:
 
     def __init__(self, layout: Any, sizes: Any, device: Any, rows: int = 0):
         """Measure the largest world; ``rows`` are contact rows that each can hold."""
-        most: Any = Slot()
+        most: Any = ScratchShare()
         most.body, most.dof = (
             int(np.diff(start.numpy()).max(initial=0)) for start in (layout.world_body, layout.world_dof)
         )
@@ -96,7 +96,7 @@ class Scratch:
         own = (sizes.body_count, sizes.dof_count, sizes.hessian_count)
         common = (at_work * count for count in (most.body, most.dof, most.hessian))
         most.shared = int(device.is_cpu or all(ours <= all_ for ours, all_ in zip(common, own, strict=True)))
-        self.slot = most
+        self.share = most
         """For the struct of a stage."""
         share = at_work if most.shared else 0
         self.body_count = share * most.body or sizes.body_count
@@ -107,32 +107,32 @@ class Scratch:
     @property
     def max_blocks(self) -> int:
         """Blocks that a launch may have, for `WorldRange.launch`."""
-        return self._blocks if self.slot.shared else 0
+        return self._blocks if self.share.shared else 0
 
 
-def window(struct: Any, scratch: Iterable[tuple[str, str]] = (), prefix: str = "") -> Template:
-    """The device function ``window(s, starts)``: arrays of a local struct that worlds share hold one world's entries.
+def rebase_scratch_of(struct: Any, scratch: Iterable[tuple[str, str]] = (), prefix: str = "") -> Any:
+    """The device function ``rebase(s, starts)``: arrays of a local struct that worlds share hold one world's entries.
 
     ``scratch`` lists these arrays with the number of the first entry that they hold, in terms of the fields of
     `WorldStarts`; by default these are the scratch fields that the struct declares. ``prefix`` is the path from s to
-    the struct that has them. To be called before ``flat``.
+    the struct that has them. To be called before ``assume_contiguous``.
     """
 
     def make(variant: Any) -> Any:
         listed = scratch or ((name, of.count) for name, of in sizes(struct, variant).items() if of.is_scratch)
-        return _window(instance(struct, variant), tuple(listed), prefix)
+        return _rebase(instance(struct, variant), tuple(listed), prefix)
 
     return Template(make)
 
 
 @functools.cache
-def _window(struct: Any, scratch: tuple[tuple[str, str], ...], prefix: str) -> Any:
+def _rebase(struct: Any, scratch: tuple[tuple[str, str], ...], prefix: str) -> Any:
     arrays = ((prefix + name, at) for name, at in scratch)
     shifts = "".join(f"s.{name}.data -= {at}; s.{name}.shape.dims[0] += {at};\n" for name, at in arrays)
     names = "const int body = starts.body, dof = starts.dof, row = starts.row, hessian = starts.hessian;\n"
     unused = "(void)body; (void)dof; (void)row; (void)hessian;\n"
 
     @wp.func_native(names + unused + shifts)
-    def window(s: wp.ref[struct], starts: wp.ref[WorldStarts]): ...
+    def rebase_scratch(s: wp.ref[struct], starts: wp.ref[WorldStarts]): ...
 
-    return window
+    return rebase_scratch

@@ -18,50 +18,59 @@ scalar, vec3, mat33, quat = number.scalar, number.vec3, number.mat33, number.qua
 
 @device
 def to_vec3(v: Any) -> vec3:
+    """Three numbers as a vector."""
     return vec3(scalar(v[0]), scalar(v[1]), scalar(v[2]))
 
 
 @device
 def to_quat(q: Any) -> quat:
+    """Four numbers as a quaternion."""
     return quat(scalar(q[0]), scalar(q[1]), scalar(q[2]), scalar(q[3]))
 
 
 @device
 def to_unit_quat(q: Any) -> quat:
-    """Newton's fp32 rotations are unit only to 1e-7; fp64 kinematics would inherit that as a scale error."""
+    """Four numbers as a unit quaternion.
+
+    Newton's fp32 rotations are unit only to 1e-7; fp64 kinematics would inherit that as a scale error.
+    """
     return wp.normalize(to_quat(q))
 
 
 @device
 def load_vec3(a: wp.array[Any], i: int) -> vec3:
+    """The vector that lies in an array from entry i on."""
     return vec3(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]))
 
 
 @device
 def load_quat(a: wp.array[Any], i: int) -> quat:
+    """The unit quaternion that lies in an array from entry i on."""
     return wp.normalize(quat(scalar(a[i]), scalar(a[i + 1]), scalar(a[i + 2]), scalar(a[i + 3])))
 
 
 @device
 def is_zero(v: vec3) -> bool:
+    """Return True if all parts of a vector are zero."""
     return v[0] == scalar(0.0) and v[1] == scalar(0.0) and v[2] == scalar(0.0)
 
 
 @device
 def is_identity(q: quat) -> bool:
+    """Return True if a rotation is none."""
     return q[0] == scalar(0.0) and q[1] == scalar(0.0) and q[2] == scalar(0.0) and wp.abs(q[3]) == scalar(1.0)
 
 
 @device
 def skew(a: vec3) -> mat33:
-    """[a]x"""
+    """The matrix [a]x of a cross product."""
     z = scalar(0.0)
     return mat33(z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
 
 
 @device
 def rotate(q: quat, v: vec3) -> vec3:
-    """R v in twenty operations."""
+    """Rotate a vector, in twenty operations."""
     x = vec3(q[0], q[1], q[2])
     t = wp.cross(x, v)
     t = t + t
@@ -70,7 +79,7 @@ def rotate(q: quat, v: vec3) -> vec3:
 
 @device
 def rotation_matrix(q: quat) -> mat33:
-    """R"""
+    """The matrix of a rotation."""
     x = q[0] + q[0]
     y = q[1] + q[1]
     z = q[2] + q[2]

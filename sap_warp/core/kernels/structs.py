@@ -27,42 +27,46 @@ LARGEST_VALUE = 8192
 took contact data from 2,000 to 55,000 instructions for each world."""
 
 
-def flat(struct: Any) -> Any:
-    """The device function ``flat(s)`` for a struct, or the template of one: tell the compiler that the one-dimensional arrays of a local struct have no gaps.
+def assume_contiguous(struct: Any) -> Any:
+    """The device function ``assume_contiguous(s)`` for a struct, or the template of one.
+
+    It tells the compiler that the one-dimensional arrays of a local struct have no gaps.
 
     Warp's indexing multiplies by a stride and lets negative indices count from the end, both read from memory for
     every access: a fifth of a step. With a constant stride, and nothing to add to a negative index, the compiler
     keeps only the pointer. Negative indices are invalid from then on, and so is the array's shape. Structs within the
-    the struct are treated alike.
+    struct are treated alike. Fields have to be written as ``wp.array(dtype=...)``: of ``wp.array[...]`` the number of
+    dimensions is not known here.
     """
     if isinstance(struct, Template):
-        return Template(lambda variant: _flat(struct.of(variant)))
-    return _flat(struct)
+        return Template(lambda variant: _assume_contiguous(struct.of(variant)))
+    return _assume_contiguous(struct)
 
 
 @functools.cache
-def _flat(struct: Any) -> Any:
+def _assume_contiguous(struct: Any) -> Any:
     fixed = "".join(
-        f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n" for name in _flat_arrays(struct)
+        f"s.{name}.strides[0] = sizeof(*s.{name}.data); s.{name}.shape.dims[0] = 0;\n"
+        for name in _contiguous_arrays(struct)
     )
 
     # a debug build keeps Warp's checks of index against shape
     @wp.func_native(f"#ifdef NDEBUG\n{fixed}#endif\n")
-    def flat(s: wp.ref[struct]): ...
+    def assume_contiguous(s: wp.ref[struct]): ...
 
-    return flat
+    return assume_contiguous
 
 
-def _flat_arrays(struct: Any) -> Iterator[str]:
+def _contiguous_arrays(struct: Any) -> Iterator[str]:
     """Names of the one-dimensional arrays in ``struct``, with those of the structs in it before them."""
     for name, variable in struct.vars.items():
         if wp.types.is_array(variable.type) and variable.type.ndim == 1:
             yield name
         elif hasattr(variable.type, "vars"):
-            yield from (f"{name}.{inner}" for inner in _flat_arrays(variable.type))
+            yield from (f"{name}.{inner}" for inner in _contiguous_arrays(variable.type))
 
 
-def argument(struct: Any) -> tuple[Template, Template]:
+def argument(struct: Any) -> tuple[Any, Any]:
     """Type of a kernel's parameter for a struct or template, and ``read(parameter)``, which makes a local copy.
 
     Raises:
@@ -83,10 +87,10 @@ def _argument(struct: Any, by_value: bool) -> tuple[Any, Any]:
     if by_value:
 
         @wp.func
-        def read(parameter: struct) -> struct:
+        def read_value(parameter: struct) -> struct:
             return parameter
 
-        return struct, read
+        return struct, read_value
 
     @wp.func
     def read(parameter: wp.array[struct]) -> struct:
@@ -147,7 +151,7 @@ class StructArgument:
             self.array.memory = memory  # lives as long as the array
         else:
             self.array = wp.array([struct], dtype=struct._cls, device=device)
-        self.best = self.array if device.is_cpu else struct
+        self.kernel_argument = self.array if device.is_cpu else struct
         """For kernels that have the variant of `argument` for this device."""
 
 
@@ -178,7 +182,7 @@ class StructCache:
             struct = make()
             for name, array in arrays.items():
                 if array is not None:
-                    if not array.is_contiguous:  # kernels take the stride as known, see `flat`
+                    if not array.is_contiguous:  # kernels take the stride as known, see `assume_contiguous`
                         raise ValueError(f"{name} is a view with gaps; pass a contiguous array.")
                     *path, field = name.split(".")
                     setattr(functools.reduce(getattr, path, struct), field, array)

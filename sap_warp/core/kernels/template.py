@@ -126,7 +126,7 @@ class Template:
             self._made.append((recording.read, made))
             return made
 
-    def on(self, **values: Any) -> Template:
+    def on(self, **values: Any) -> Any:
         """The same template with other parameters: ``f.on(vector=cost)`` has the types of ``cost`` as ``vector``."""
         return Template(lambda variant: self.of(_Overlay(variant, values)))
 
@@ -143,7 +143,7 @@ class Parameter(Template):
         """The value in a variant."""
         return variant[self.key]
 
-    def __getattr__(self, attribute: str) -> Template:
+    def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_"):
             raise AttributeError(attribute)
         return Template(lambda variant: getattr(self.of(variant), attribute))
@@ -182,7 +182,7 @@ def device(function: Any = None, *, inline: Any = None) -> Any:
     return Device(function, lambda copy, variant: _warp_function(copy, instance(inline, variant)))
 
 
-def composed(name: str, parts: list[Device], inline: Any = None) -> Device:
+def composed(name: str, parts: list[Device], inline: Any = None) -> Any:
     """The device function that calls several with the same parameters, one after the other.
 
     If they return something, each gets as its last argument what the one before has returned.
@@ -237,7 +237,7 @@ def _from_text(text: str, file: str, names: dict[str, Any]) -> dict[str, Any]:
     return names
 
 
-def device_struct(declared: type) -> Template:
+def device_struct(declared: type) -> Any:
     """Decorate a class of typed fields; it becomes a Warp struct.
 
     An annotation may be a `Sized`, whose count `sizes` tells.
@@ -251,8 +251,13 @@ def device_struct(declared: type) -> Template:
         return wp.struct(type(declared.__name__, (), body))
 
     template = Template(make)
-    template.__doc__, template.declared = declared.__doc__, declared  # type: ignore[attr-defined]
+    template.__doc__, template.declared = declared.__doc__, declared
     return template
+
+
+def array_of(dtype: Template) -> Template:
+    """The type of one-dimensional arrays of a template's instances, as a kernel's parameter."""
+    return Template(lambda variant: wp.array[dtype.of(variant)])
 
 
 class Sized:
@@ -264,9 +269,10 @@ class Sized:
 
 
 def sized(count: str, is_scratch: bool = False) -> Callable[[Any], Sized]:
-    """A type of array fields: ``by_dof = sized("dof")`` makes ``v: by_dof(scalar)`` an array with an entry per dof.
+    """Make a type of array fields.
 
-    Scratch is what worlds share one after the other (`scratch.Scratch`); its count tells where that of a world begins.
+    With ``by_dof = sized("dof")``, the field ``v: by_dof(scalar)`` is an array with an entry per dof. Scratch is what
+    worlds share one after the other (`scratch.Scratch`); its count tells where that of a world begins.
     """
     return lambda dtype: Sized(dtype, count, is_scratch)
 

@@ -15,7 +15,7 @@ import warp as wp
 
 from .. import native as headers
 from .lanes import IN_A_WARP, dtype, for_warps, shuffle_double, swap_lanes
-from .template import Parameter, Template, device, native
+from .template import Parameter, Template, array_of, device, native
 from .types import Ints
 
 LARGEST_PIVOT = {"fp32": 1e30, "fp64": 1e300}
@@ -43,10 +43,10 @@ def in_a_warp(lanes: int, device: Any) -> bool:
 
 
 def walks_chains(lanes: int, most_dofs: int, device: Any) -> bool:
-    """Whether ``lanes`` that share a world need the tables of `RowPattern` by which they go through a tree together.
+    """Return True if ``lanes`` that share a world need the tables of `RowPattern` by which they walk a tree together.
 
-    One lane on the CPU does not (`core/native/cholesky.h`), nor does a warp whose worlds have at most ``most_dofs`` dofs, if
-    each has a lane (`fits_a_warp`).
+    One lane on the CPU does not (`core/native/cholesky.h`), nor does a warp whose worlds have at most ``most_dofs``
+    dofs, if each has a lane (`fits_a_warp`).
     """
     if device.is_cpu:
         return lanes > 1 or bool({"cholesky", "rows"} & headers.left_out())
@@ -229,8 +229,9 @@ def _snippet(code: str, otherwise: str, **names: Any) -> str:
 
 matrix, vector = Parameter("matrix"), Parameter("vector")
 """The types of a matrix, and of what it is multiplied with; for `add_rows` that of base and motion columns."""
-scalar, vec3, Numbers = matrix.scalar, matrix.vec3, Template(lambda variant: wp.array[variant["matrix"].scalar])
-Vector = Template(lambda variant: wp.array[variant["vector"].scalar])
+scalar, vec3, Numbers = matrix.scalar, matrix.vec3, array_of(matrix.scalar)
+vector_scalar, vector_vec3 = vector.scalar, vector.vec3
+Vector = array_of(vector_scalar)
 
 
 @native("return (wp::uint64)array.data;")
@@ -319,13 +320,13 @@ def add_rows_in_warp(
     target: wp.array[scalar],
     target_first: Ints,
     target_entry: Ints,
-    base: wp.array[vector.scalar],
+    base: wp.array[vector_scalar],
     rows_first: Ints,
     rows_entry: Ints,
     start: int,
     count: int,
-    Sw: wp.array[vector.vec3],
-    Sv: wp.array[vector.vec3],
+    Sw: wp.array[vector_vec3],
+    Sv: wp.array[vector_vec3],
     Fw: vec3,
     Fv: vec3,
 ):

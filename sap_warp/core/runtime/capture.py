@@ -16,7 +16,8 @@ from typing import ParamSpec, TypeVar
 
 from .cache import with_kernels
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Gate:

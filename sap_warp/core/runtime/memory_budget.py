@@ -1,4 +1,4 @@
-"""Whether contact buffers fit into memory, before any of them is allocated."""
+"""Check that contact buffers fit into memory, before any of them is allocated."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import os
 from pathlib import Path
 from typing import Any
 
-WORLD_PLACE = 262
-"""Bytes of the solver for each contact that a world can hold."""
-BUFFER_PLACE = 84
-"""Bytes of each contact that a buffer of the collision pipeline can hold, ..."""
-CHOICE_PLACE = 136
-"""... that the larger buffer can hold from which a full one is filled, ..."""
-SORTED_PLACE = 364
-"""... and that a buffer can hold whose contacts are sorted."""
-BELT_PLACE = 12
-"""What each takes more where surfaces move along themselves."""
+WORLD_BYTES = 254
+"""Memory of the solver for each contact that a world can hold."""
+BUFFER_BYTES = 84
+"""Memory for each contact that a buffer of the collision pipeline can hold."""
+CHOICE_BYTES = 136
+"""Memory for each contact of the larger buffer from which the deepest contacts of a full one are chosen."""
+SORTED_BYTES = 364
+"""Memory for each contact of a buffer whose contacts are sorted."""
+BELT_BYTES = 12
+"""Further memory for each contact of a buffer if surfaces move along themselves."""
 
 USABLE = 0.9
 """Part of the available memory that contacts may take; the rest of a simulation needs some too."""
 
 
 def host_memory() -> float:
-    """Memory of the host that can be had [bytes]; infinite where the system does not tell."""
+    """Return the available memory of the host [bytes]; infinite where the system does not tell."""
     free = float("inf")
     try:
         free = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -37,11 +37,11 @@ def host_memory() -> float:
 
 
 def available_memory(device: Any) -> float:
-    """Memory that can be allocated on a Warp device [bytes]."""
+    """Return the memory that can be allocated on a Warp device [bytes]."""
     return host_memory() if device.is_cpu else float(device.free_memory)
 
 
-def check_room(option: str, value: int, unit: int, device: Any) -> None:
+def check_memory_budget(option: str, value: int, unit: int, device: Any) -> None:
     """Refuse a number of contacts whose buffers would not fit on ``device``.
 
     Args:
@@ -53,13 +53,13 @@ def check_room(option: str, value: int, unit: int, device: Any) -> None:
     Raises:
         ValueError: They do not fit; says how many would.
     """
-    problem = room_problem(value, unit, device)
+    problem = memory_problem(value, unit, device)
     if problem:
         raise ValueError(f"{option} is {value}; {problem}.")
 
 
-def room_problem(value: int, unit: int, device: Any) -> str:
-    """Why ``value`` contacts of ``unit`` bytes do not fit on ``device``, and how many would; empty if they do."""
+def memory_problem(value: int, unit: int, device: Any) -> str:
+    """Say why ``value`` contacts of ``unit`` bytes do not fit on ``device``, and how many would; empty if they fit."""
     available = available_memory(device)
     if value * unit <= USABLE * available:
         return ""
@@ -72,3 +72,10 @@ def room_problem(value: int, unit: int, device: Any) -> str:
 
 def _gigabytes(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
+
+
+# --- names that solver and collision still use ---
+check_room = check_memory_budget
+WORLD_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, BELT_PLACE = (
+    *(WORLD_BYTES, BUFFER_BYTES, CHOICE_BYTES, SORTED_BYTES, BELT_BYTES),
+)

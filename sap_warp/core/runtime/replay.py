@@ -93,6 +93,7 @@ class _Table:
 def _tables(device: Any) -> Iterator[list[_Table]]:
     """While it lasts, launches that are recorded on the CPU go into tables; yields these."""
     core = context.runtime.core
+    usual: Any
     usual, usual_bytes = getattr(core, "wp_cpu_launch_kernel", None), device.memset
     if not device.is_cpu or len(getattr(usual, "argtypes", None) or ()) != 5:
         yield []

@@ -1,4 +1,4 @@
-"""Advice about a finished model: what a person would ask about before a run. NumPy only, nothing is compiled."""
+"""Advice about a finished model: what a person would question before a run. NumPy only, nothing is compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_SHAPES: tuple[_Check, ...] = (advise_overlaps, advise_sizes, advise_weights)
 
 
 def advise(model: newton.Model, solver_options: Mapping[str, Any] | None = None) -> list[Note]:
-    """Notes about a finished model.
+    """Return notes about a finished model.
 
     Args:
         model: As it will be simulated.

@@ -15,23 +15,24 @@ from ...solver.terms.limit import UNLIMITED
 WITHOUT_GAINS = "drive-without-gains"
 WITHOUT_MODE = "gains-without-mode"
 FAR = (0.5, 0.5 * np.pi)
-"""How far outside of its limits a slide [m] or a hinge [rad] may be; a slide also by twice its travel."""
+"""Distance outside of its limits at which a slide [m] or hinge [rad] is noted; for a slide at least twice its travel.
+"""
 TURNS = 4.0 * np.pi
-"""Angle that a hinge hardly starts at or has as a limit [rad]."""
+"""Angle beyond which a hinge hardly starts or has a limit [rad]."""
 
 
 def driven_dofs(model: newton.Model) -> np.ndarray:
-    """Which dofs have a drive that follows a target, by Newton's index."""
+    """Return a mask of dofs with a drive that follows a target, by Newton's index."""
     return _follows(model) & ((model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0))
 
 
 def undriven_dofs(model: newton.Model) -> np.ndarray:
-    """Which dofs have a mode that follows a target and no gain to do so, by Newton's index."""
+    """Return a mask of dofs with a mode that follows a target and no gain to do so, by Newton's index."""
     return _follows(model) & ~driven_dofs(model)
 
 
 def idle_gains(model: newton.Model) -> np.ndarray:
-    """Which dofs have gains and the mode none, which makes nothing of them, by Newton's index."""
+    """Return a mask of dofs whose gains have no effect because their mode is none, by Newton's index."""
     gains = (model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0)
     return gains & (model.joint_target_mode.numpy() == int(newton.JointTargetMode.NONE))
 
@@ -43,7 +44,7 @@ def _follows(model: newton.Model) -> np.ndarray:
 
 
 def advise_drives(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
-    """A robot all of whose drives have gains of 0. Where some act, the others may be meant to swing."""
+    """Note a robot all of whose drives have gains of 0. Where some act, the others may be meant to swing."""
     idle = undriven_dofs(model)
     if not idle.any() or driven_dofs(model).any():
         return []
@@ -54,7 +55,7 @@ def advise_drives(model: newton.Model, solver_options: Mapping[str, Any]) -> lis
 
 
 def advise_modes(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
-    """Gains that do nothing because the dof has no drive."""
+    """Note gains that do nothing because the dof has no drive."""
     idle = idle_gains(model)
     if not idle.any():
         return []
@@ -67,12 +68,12 @@ def advise_modes(model: newton.Model, solver_options: Mapping[str, Any]) -> list
 
 
 def _joints_of(model: newton.Model, dofs: np.ndarray) -> np.ndarray:
-    """Joints that have some of the dofs, a mask by Newton's index."""
+    """Return the joints that have some of the dofs, a mask by Newton's index."""
     return np.unique(np.searchsorted(model.joint_qd_start.numpy(), np.flatnonzero(dofs), side="right") - 1)
 
 
 def advise_positions(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
-    """Positions, targets and limits that look like degrees or millimetres."""
+    """Note positions, targets and limits that look like degrees or millimetres."""
     starts, kinds = model.joint_qd_start.numpy(), model.joint_type.numpy()
     joint_of = np.repeat(np.arange(model.joint_count), np.diff(starts))
     dof = np.flatnonzero(np.isin(kinds[joint_of], SCALAR_JOINTS))

@@ -15,20 +15,19 @@ import numpy as np
 
 from ...collision.broad.pairs import may_collide
 from ...core.notes import Note
+from ...model.shapes import PLANES, WITH_VERTICES, ShapeType, shape_type
 from ...solver.model.initial_poses import body_poses, rotate
 
-_T = newton.GeoType
-_MESHES = (int(_T.MESH), int(_T.CONVEX_MESH))
 MIN_DEPTH, MIN_SHARE = 0.002, 0.2
-"""Depth that is noted: at least so many metres, and this share of the smaller shape's radius."""
+"""Depth from which on an overlap is noted, in metres and as a share of the smaller shape's radius."""
 MAX_PAIRS = 5000
-"""Most pairs that are looked at closely, those whose bounding balls overlap most."""
+"""Most pairs that are examined closely, those whose bounding balls overlap most."""
 _VERTICES = 200
-"""Most vertices of a mesh that are tried."""
+"""Most vertices of a mesh that are tested."""
 
 
 def advise_overlaps(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
-    """Pairs of shapes that may collide and start deep inside each other."""
+    """Note pairs of shapes that may collide and start deep inside each other."""
     scene = _Shapes(model)
     found = []
     for a, b in scene.near_pairs():
@@ -48,7 +47,7 @@ def advise_overlaps(model: newton.Model, solver_options: Mapping[str, Any]) -> l
 
 
 def _owner(model: newton.Model, shape: int) -> str:
-    """Label of the body of a shape, or of the shape where that is part of the world."""
+    """Return the label of the body of a shape, or of the shape itself if it is part of the world."""
     body = int(model.shape_body.numpy()[shape])
     return str(model.shape_label[shape] if body < 0 else model.body_label[body])
 
@@ -57,7 +56,7 @@ class _Shapes:
     """Shapes of the first world at its initial pose."""
 
     def __init__(self, model: newton.Model):
-        """Place them."""
+        """Compute the poses of the shapes."""
         self.model = model
         self.kind, self.scale = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
         body, local = model.shape_body.numpy(), model.shape_transform.numpy().astype(np.float64)
@@ -65,6 +64,7 @@ class _Shapes:
         self.place = poses[:, :3] + rotate(poses[:, 3:], local[:, :3])
         axes = [rotate(poses[:, 3:], rotate(local[:, 3:], np.tile(e, (len(body), 1)))) for e in np.eye(3)]
         self.axes = np.stack(axes, axis=2)  # columns are the axes of the shape in world frame
+        self.is_plane = np.isin(self.kind, PLANES)
         self.radius = model.shape_collision_radius.numpy().astype(np.float64)
         colliding = (model.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
         self.here = np.flatnonzero(colliding & (model.shape_world.numpy() <= 0))
@@ -72,37 +72,37 @@ class _Shapes:
         self.middle = self._middles()
 
     def _middles(self) -> np.ndarray:
-        """Centres of the bounding balls: of a mesh not its origin, but the middle of the box around it."""
+        """Return the centres of the bounding balls: the middle of the box around a mesh, the origin of other shapes."""
         middle = self.place.copy()
-        for shape in self.here[np.isin(self.kind[self.here], _MESHES)]:
+        for shape in self.here[np.isin(self.kind[self.here], WITH_VERTICES)]:
             vertices = self._vertices(shape)
             if len(vertices):
                 middle[shape] += self.axes[shape] @ (0.5 * (vertices.min(axis=0) + vertices.max(axis=0)))
         return middle
 
     def near_pairs(self) -> list[tuple[int, int]]:
-        """Pairs that may collide and whose bounding balls overlap."""
+        """Return pairs that may collide and whose bounding balls overlap."""
         pairs = self._pairs()
         a, b = pairs.T
         away = np.linalg.norm(self.middle[a] - self.middle[b], axis=1)
         for i, j in ((a, b), (b, a)):
-            plane = self.kind[j] == int(_T.PLANE)
             height = np.einsum("pi,pi->p", self.middle[i] - self.place[j], self.axes[j, :, 2])
-            away = np.where(plane, np.maximum(height + self.radius[j], 0.0), away)
+            away = np.where(self.is_plane[j], np.maximum(height + self.radius[j], 0.0), away)
         overlap = (self.radius[a] + self.radius[b] - away) / np.minimum(self.radius[a], self.radius[b])
         near = np.flatnonzero(overlap > 0.0)
         near = near[np.argsort(-overlap[near], kind="stable")[:MAX_PAIRS]]
         return [(int(i), int(j)) for i, j in pairs[near]]
 
     def _pairs(self) -> np.ndarray:
-        """Pairs of the first world that may collide, shape (pairs, 2); near ones only if the model lists none."""
+        """Return pairs of the first world that may collide, shape (pairs, 2); near ones only if the model lists none.
+        """
         listed = self.model.shape_contact_pairs
         if listed is not None:
             pairs = listed.numpy().reshape(-1, 2)
             return pairs[(self.model.shape_world.numpy()[pairs] <= 0).all(axis=1)]
         from scipy.spatial import cKDTree
 
-        plane = self.kind[self.here] == int(_T.PLANE)
+        plane = self.is_plane[self.here]
         solid = self.here[~plane]
         limit = 2.0 * np.median(self.radius[solid]) if len(solid) else 0.0
         close = solid[cKDTree(self.middle[solid]).query_pairs(limit, output_type="ndarray")] if len(solid) else []
@@ -111,8 +111,8 @@ class _Shapes:
         return pairs[may_collide(self.model, pairs)]
 
     def depth(self, a: int, b: int) -> float:
-        """At least how deep shape a is in shape b [m]; negative if no ball of a reaches it."""
-        centres, radius = self._balls(a, few=int(self.kind[b]) != int(_T.PLANE))
+        """Return a lower bound of the depth of shape a in shape b [m]; negative if no ball of a reaches it."""
+        centres, radius = self._balls(a, few=not self.is_plane[b])
         if not len(centres):
             return -np.inf
         world = self.place[a] + centres @ self.axes[a].T
@@ -120,51 +120,30 @@ class _Shapes:
         return float(radius - distance.min())
 
     def _balls(self, shape: int, few: bool) -> tuple[np.ndarray, float]:
-        """Centres of balls inside of a shape, in its own frame, and their radius [m].
+        """Return centres of balls inside of a shape, in its own frame, and their radius [m].
 
         Args:
             shape: Its number.
             few: Whether some vertices of a mesh are enough; a plane, which is cheap, is compared with all of them.
         """
-        kind, size = int(self.kind[shape]), self.scale[shape]
-        if kind in _MESHES:
+        kind, size = self._type(shape), self.scale[shape]
+        if kind.has_vertices:
             vertices = self._vertices(shape)
             return vertices[:: max(1, len(vertices) // _VERTICES) if few else 1], 0.0
-        grid = np.stack(np.meshgrid(*[[-1.0, 0.0, 1.0]] * 3), axis=-1).reshape(-1, 3)
-        if kind == int(_T.BOX):
-            return grid * (size - size.min()), float(size.min())
-        if kind == int(_T.SPHERE):
-            return np.zeros((1, 3)), float(size[0])
-        if kind == int(_T.CAPSULE):
-            return grid * [0.0, 0.0, size[1]], float(size[0])
-        if kind == int(_T.CYLINDER):
-            radius = float(size[:2].min())
-            along = np.array([[0, 0, 0], [1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1.0]])
-            return along * (np.array([size[0], size[0], size[1]]) - radius), radius
-        if kind == int(_T.ELLIPSOID):
-            return np.zeros((1, 3)), float(size.min())
-        return np.zeros((0, 3)), 0.0
+        return (np.zeros((0, 3)), 0.0) if kind.inner_balls is None else kind.inner_balls(size)
 
     def _distance(self, shape: int, x: np.ndarray) -> np.ndarray:
-        """Signed distance of points in the frame of a convex shape, or more; infinite for what contains nothing."""
-        kind, size = int(self.kind[shape]), self.scale[shape]
-        if kind == int(_T.PLANE):
-            inside = ((np.abs(x[:, :2]) <= 0.5 * size[:2]) | (size[:2] == 0.0)).all(axis=1)
-            return np.where(inside, x[:, 2], np.inf)
-        if kind == int(_T.SPHERE):
-            return np.linalg.norm(x, axis=1) - size[0]
-        if kind == int(_T.CAPSULE):
-            z = np.clip(x[:, 2], -size[1], size[1])
-            return np.linalg.norm(x - np.stack([0 * z, 0 * z, z], axis=1), axis=1) - size[0]
-        if kind == int(_T.BOX):
-            return _corner(np.abs(x) - size)
-        if kind == int(_T.CYLINDER):
-            return _corner(np.stack([np.linalg.norm(x[:, :2], axis=1) - size[0], np.abs(x[:, 2]) - size[1]], axis=1))
-        planes = self._hull(shape) if kind in _MESHES else np.zeros((0, 4))
+        """Return signed distances of points to a convex shape, in its frame, or upper bounds; infinite if it encloses
+        nothing.
+        """
+        kind = self._type(shape)
+        if kind.distance is not None:
+            return kind.distance(self.scale[shape], x)
+        planes = self._hull(shape) if kind.has_vertices else np.zeros((0, 4))
         return (x @ planes[:, :3].T + planes[:, 3]).max(axis=1) if len(planes) else np.full(len(x), np.inf)
 
     def _hull(self, shape: int) -> np.ndarray:
-        """Outward planes of a mesh that is convex, shape (planes, 4); none of others."""
+        """Return the outward planes of a convex mesh, shape (planes, 4); none for others."""
         if shape not in self._hulls:
             from scipy.spatial import ConvexHull, QhullError
 
@@ -174,15 +153,13 @@ class _Shapes:
                 return np.zeros((0, 4))
             corners = self._vertices(shape)[np.reshape(self.model.shape_source[shape].indices, (-1, 3))]
             volume = abs(np.einsum("ti,ti->t", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum()) / 6.0
-            convex = self.kind[shape] == int(_T.CONVEX_MESH) or volume > 0.99 * hull.volume
+            convex = self._type(shape).is_convex or volume > 0.99 * hull.volume
             self._hulls[shape] = hull.equations if convex else np.zeros((0, 4))
         return self._hulls[shape]
+
+    def _type(self, shape: int) -> ShapeType:
+        return shape_type(self.kind[shape])
 
     def _vertices(self, shape: int) -> np.ndarray:
         vertices = np.asarray(self.model.shape_source[shape].vertices, dtype=np.float64).reshape(-1, 3)
         return vertices * self.scale[shape]
-
-
-def _corner(outside: np.ndarray) -> np.ndarray:
-    """Signed distance from how far a point is beyond each pair of faces."""
-    return np.linalg.norm(np.maximum(outside, 0.0), axis=1) + np.minimum(outside.max(axis=1), 0.0)

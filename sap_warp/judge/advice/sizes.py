@@ -9,15 +9,15 @@ import newton
 import numpy as np
 
 from ...core.notes import Note, name_some
+from ...model.shapes import WITH_VERTICES
 from ...solver.model.initial_poses import body_poses
 
 TINY, HUGE = 0.02, 100.0
-"""Size of a robot of several links that is looked at twice [m]."""
-_MESHES = (int(newton.GeoType.MESH), int(newton.GeoType.CONVEX_MESH))
+"""Sizes of a robot of several links beyond which it is noted [m]."""
 
 
 def advise_sizes(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
-    """Articulations of several links, and moving meshes, that are millimetres or hundreds of metres large."""
+    """Note articulations of several links, and moving meshes, that are millimetres or hundreds of metres large."""
     body = model.shape_body.numpy()
     moving = np.flatnonzero((body >= 0) & ((model.shape_flags.numpy() & int(newton.ShapeFlags.SITE)) == 0))
     if not len(moving):
@@ -34,7 +34,7 @@ def advise_sizes(model: newton.Model, solver_options: Mapping[str, Any]) -> list
     size = (high - low).max(axis=1)[:-1]
     links = np.bincount(tree[tree >= 0], minlength=count)[:-1]
     odd = (links > 1) & np.isfinite(size) & ((size < TINY) | (size > HUGE))
-    mesh = np.isin(model.shape_type.numpy()[moving], _MESHES) & (2.0 * radius > HUGE)
+    mesh = np.isin(model.shape_type.numpy()[moving], WITH_VERTICES) & (2.0 * radius > HUGE)
     if odd.any():
         chosen = np.flatnonzero(odd)
         first = int(np.flatnonzero(tree == chosen[0])[0])

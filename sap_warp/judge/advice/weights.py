@@ -21,17 +21,17 @@ from ...solver.model.topology import tree_joints
 from ...solver.settings.options import expand_options
 
 LIGHT_LINKS = "light-links"
-"""Which note it is."""
+"""Kind of the note."""
 MAX_BODIES = 500
-"""Bodies of a world; larger ones are not looked at."""
+"""Most bodies of a world that is examined."""
 MIN_CREEP = 20.0
-"""Weight times mass of the held body: how many times faster it creeps than a body on the ground."""
+"""Smallest weight times mass of the held body: how many times faster it creeps than a body on the ground."""
 MIN_RATIO = 10.0
-"""Weight of a link as a free body over that with its joints."""
+"""Smallest ratio of the weight of a link as a free body to that with its joints."""
 
 
 def advise_weights(model: newton.Model, solver_options: Mapping[str, Any]) -> list[Note]:
-    """Links that are light for what they may hold, where free bodies are there to be held."""
+    """Note links that are light for what they may hold, where free bodies are there to be held."""
     names = ("contact_preset_variant", "contact_weight_mode")
     mode = expand_options(**{n: solver_options[n] for n in names if n in solver_options}).contact_weight_mode
     bodies = np.flatnonzero(model.body_world.numpy() <= 0)
@@ -61,7 +61,7 @@ def advise_weights(model: newton.Model, solver_options: Mapping[str, Any]) -> li
 
 
 def _roles(model: newton.Model, bodies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of ``bodies`` float by themselves, and which are held by joints of another kind."""
+    """Return which of ``bodies`` float by themselves, and which are held by joints of another kind."""
     tree = np.flatnonzero(tree_joints(model))
     kind = np.full(model.body_count, -1)
     kind[model.joint_child.numpy()[tree]] = model.joint_type.numpy()[tree]
@@ -71,7 +71,7 @@ def _roles(model: newton.Model, bodies: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def link_weights(model: newton.Model, shapes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``body_inertia`` and ``diag_delassus`` [1/kg] of links of the first world at the origins of ``shapes``."""
+    """Return ``body_inertia`` and ``diag_delassus`` [1/kg] of links of the first world at the origins of ``shapes``."""
     poses = body_poses(model, model.joint_q.numpy())
     mechanism = Mechanism(model, poses)
     mass, inertia = model.body_mass.numpy().astype(np.float64), model.body_inertia.numpy().astype(np.float64)

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, why, and what to change: see docs/diagnose.md.
+"""Diagnosis of a run: what goes wrong, why, and what to change; see docs/diagnose.md.
 
 `collect` takes samples, `detectors` turn them into findings, `report` shows them.
 """

@@ -1,4 +1,4 @@
-"""Takes samples of a running simulation: whole arrays at a time, after a step, when nothing is under way."""
+"""Take samples of a running simulation: whole arrays at a time, after complete steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rows import read_rows, rigid_slip, rotate_back
 from .samples import BodySamples, ContactRows, Facts, JointSamples, Samples, WorldSamples
 
 WEIGHT_SAMPLES = 8
-"""Samples of a run in which weights by diag_delassus are worked out: they change slowly, and cost most."""
+"""Samples of a run in which weights by diag_delassus are computed: they change slowly, and cost most."""
 _DRIVE, _MOTOR, _LOWER, _UPPER = (int(bit) for bit in (DRIVE, MOTOR, LOWER, UPPER))
 
 
@@ -43,7 +43,7 @@ class ShardReader:
         return self._shard.state.body_q.numpy().astype(np.float64)
 
     def contacts(self, sample: int, with_weights: bool) -> tuple[ContactRows, np.ndarray]:
-        """Contacts that push, and the imbalance of the watched bodies."""
+        """Return contacts that push, and the imbalance of the watched bodies."""
         shard, solver = self._shard, self._shard.solver
         rows = read_rows(solver, self._worlds)
         imbalance = np.full(solver.model.body_count, np.nan)
@@ -88,25 +88,25 @@ class ShardReader:
         return np.where(owner < bodies, owner + self.first_body, owner - bodies + self.total_bodies + self.first_shape)
 
     def joints(self) -> dict[str, np.ndarray]:
-        """The watched dofs."""
+        """Return samples of the watched dofs."""
         shard, solver, terms = self._shard, self._shard.solver, self._shard.solver.contact_stage.terms
         count, h = solver.model.joint_dof_count, shard.dt
-        kind = terms.kind.numpy()
-        v = solver.contact_solve.data.v.numpy().astype(np.float64)[: len(kind)]
-        asked, limit = np.zeros(len(kind)), np.full(len(kind), np.inf)
+        mask = terms.term_mask.numpy()
+        v = solver.contact_solve.data.v.numpy().astype(np.float64)[: len(mask)]
+        asked, limit = np.zeros(len(mask)), np.full(len(mask), np.inf)
         for bit, efforts in ((_DRIVE, terms.drive), (_MOTOR, terms.motor)):
-            has = (kind & bit) != 0
+            has = (mask & bit) != 0
             asked[has] = (efforts.u0.numpy() - efforts.g.numpy() * v)[has]
             limit[has] = efforts.limit.numpy()[has]
-        bound = np.zeros(len(kind))
+        bound = np.zeros(len(mask))
         R = np.maximum(terms.limit_R.numpy(), 1e-300)
         for bit, name, sign in ((_LOWER, "limit_lower", 1.0), (_UPPER, "limit_upper", -1.0)):
-            has = (kind & bit) != 0
+            has = (mask & bit) != 0
             push = (getattr(terms, name).numpy()[has] - sign * v[has]) / R[has]
             bound[has] += sign * np.maximum(push, 0.0) / h
-        load = -solver.free_motion.data.impulse.numpy().astype(np.float64)[: len(kind)] / h
+        load = -solver.free_motion.data.impulse.numpy().astype(np.float64)[: len(mask)] / h
         found = {}
-        order = self._dof_newton[: len(kind)]
+        order = self._dof_newton[: len(mask)]
         for name, values, fill in (
             ("dof_velocity", v, np.nan),
             ("asked", asked, 0.0),
@@ -124,13 +124,13 @@ class ShardReader:
         return {name: values[self.watched_dofs] for name, values in found.items()}
 
     def bodies(self) -> dict[str, np.ndarray]:
-        """Velocities, spins and external forces of the watched bodies."""
+        """Return velocities, spins and external forces of the watched bodies."""
         twist = self._shard.state.body_qd.numpy()[self.watched_bodies]
         force = self._shard.state.body_f.numpy()[self.watched_bodies, :3]
         return {"body_velocity": twist[:, :3], "spin": twist[:, 3:], "force": force}
 
     def outcome(self) -> dict[str, np.ndarray]:
-        """Of the last step, by world."""
+        """Return the outcome of the last step, by world."""
         solver = self._shard.solver
         rows = solver.contact_stage
         return {
@@ -182,12 +182,12 @@ class Collector:
         self._series.setdefault(name, []).append(np.concatenate(parts))
 
     def _numbers(self, like: str, parts: list[np.ndarray]) -> np.ndarray:
-        """Numbers in the shards as numbers in the joined facts."""
+        """Map indices in the shards to indices in the joined facts."""
         sizes = [len(getattr(reader.facts, like)) for reader in self._readers]
         return np.concatenate([part + start for part, start in zip(parts, np.cumsum(sizes) - sizes, strict=True)])
 
     def finish(self, sim: Any) -> Samples:
-        """All samples, as the detectors read them."""
+        """Return all samples for the detectors."""
         series = {name: np.array(values) for name, values in self._series.items()}
         series["overflow"] = series["overflow"].sum(axis=1)
         series["velocity"] = series.pop("dof_velocity")

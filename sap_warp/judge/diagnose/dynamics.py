@@ -1,4 +1,4 @@
-"""What the mass matrix says about sampled contacts: weights that know the joints, and what the solve still owes."""
+"""Weights of sampled contacts with their joints, and velocity errors of the solve, from the mass matrix."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Dynamics:
         self._entries = entry[high_dof] + low_dof - first[high_dof]
 
     def joined_weights(self, rows: dict[str, np.ndarray]) -> np.ndarray:
-        """Weight by diag_delassus of each row [1/kg]."""
+        """Return the weight by diag_delassus of each contact [1/kg]."""
         motion = self._solver.free_motion.data
         Sw, Sv, mobility = (a.numpy() for a in (motion.Sw, motion.Sv, motion.inverse_diagonal))
         weight = np.zeros(len(rows["world"]))
@@ -71,7 +71,7 @@ class Dynamics:
         return weight
 
     def imbalance(self, rows: dict[str, np.ndarray]) -> np.ndarray:
-        """Velocity by which the last step missed the solution for each of `bodies` [m/s].
+        """Return the velocity by which the last step missed the solution for each of `bodies` [m/s].
 
         At the solution A (v - v0) is the impulse of free motion and contacts. What is left over, through the body's own
         inertia and the stiffness of its contacts, is a velocity: the body hops by as much as nothing pushes it.
@@ -103,7 +103,7 @@ class Dynamics:
 
 
 def contact_curvature(rows: dict[str, np.ndarray]) -> np.ndarray:
-    """Change of a row's impulse with its velocity, negative, [rows, 3, 3] (`solver/terms/contact.py`)."""
+    """Return the negative derivative of contact impulses by velocity, [rows, 3, 3] (`solver/terms/contact.py`)."""
     n, mu, Rt, Rn = rows["normal"], rows["mu"], rows["Rt"], rows["Rn"]
     size = np.linalg.norm(rows["velocity"], axis=1)
     t = -rows["velocity"] / np.maximum(size, 1e-300)[:, None]

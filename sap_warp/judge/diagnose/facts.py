@@ -10,15 +10,16 @@ from typing import Any
 import newton
 import numpy as np
 
+from ...model.shapes import SHAPE_TYPES, WITH_VERTICES
 from ...solver.model.layout import FLOATING_JOINTS
 from ...solver.model.topology import tree_joints
 from .samples import Facts
 
-_GEO, _MODE = newton.GeoType, newton.JointTargetMode
+_MODE = newton.JointTargetMode
 
 
 def read_facts(solver: Any, first_world: int) -> Facts:
-    """Facts about the worlds of one solver; worlds are numbered from ``first_world`` on."""
+    """Return facts about the worlds of one solver; worlds are numbered from ``first_world`` on."""
     model, options = solver.model, solver.options
     bodies = model.body_count
     body_world = _shift(model.body_world.numpy(), first_world, solver.sizes.world_count)
@@ -64,7 +65,7 @@ def read_facts(solver: Any, first_world: int) -> Facts:
 
 
 def join_facts(parts: list[Facts]) -> Facts:
-    """Facts of several solvers, which share no worlds, as one."""
+    """Join the facts of several solvers, which share no worlds."""
     if len(parts) == 1:
         return parts[0]
     bodies = np.array([len(part.body_mass) for part in parts])
@@ -91,7 +92,7 @@ def join_facts(parts: list[Facts]) -> Facts:
 
 
 def unique_names(labels: Any, worlds: Any) -> list[str]:
-    """Ends of labels where they tell apart what is in one world, else whole labels, numbered where they are equal."""
+    """Return unambiguous ends of labels within each world, else whole labels, numbered where they are equal."""
     ends = [label.rsplit("/", 1)[-1] for label in labels]
     count = Counter(zip(worlds, ends, strict=True))
     names, seen = [], Counter[tuple[int, str]]()
@@ -103,14 +104,14 @@ def unique_names(labels: Any, worlds: Any) -> list[str]:
 
 
 def _shift(world: np.ndarray, first: int, count: int) -> np.ndarray:
-    """Worlds as the simulation counts them; a model without worlds is world 0."""
+    """Number worlds as the simulation does; a model without worlds is world 0."""
     if (world < 0).all() and count == 1:
         return np.full(len(world), first)
     return np.where(world >= 0, world + first, -1)
 
 
 def _mechanisms(model: newton.Model) -> dict[str, np.ndarray]:
-    """Root of each body, whether it floats by itself, and the nearest dof above it that is not of a floating joint."""
+    """Return each body's root, whether it floats by itself, and its nearest dof that is not of a floating joint."""
     tree = np.flatnonzero(tree_joints(model))
     child, parent, kind = (a.numpy() for a in (model.joint_child, model.joint_parent, model.joint_type))
     start = model.joint_qd_start.numpy()
@@ -133,16 +134,14 @@ def _mechanisms(model: newton.Model) -> dict[str, np.ndarray]:
 
 
 def _sizes(model: newton.Model) -> np.ndarray:
-    """Smallest extent of each shape [m]; inf for planes and what has none of its own."""
+    """Return the smallest extent of each shape [m]; inf for planes and shapes without an extent."""
     kind, scale = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
     size = np.full(len(kind), np.inf)
-    size[kind == int(_GEO.BOX)] = 2.0 * scale[kind == int(_GEO.BOX)].min(axis=1)
-    for round_kind in (_GEO.SPHERE, _GEO.CAPSULE):
-        size[kind == int(round_kind)] = 2.0 * scale[kind == int(round_kind), 0]
-    size[kind == int(_GEO.ELLIPSOID)] = 2.0 * scale[kind == int(_GEO.ELLIPSOID)].min(axis=1)
-    flat = np.isin(kind, [int(_GEO.CYLINDER), int(_GEO.CONE)])
-    size[flat] = 2.0 * scale[flat, :2].min(axis=1)
-    for shape in np.flatnonzero(np.isin(kind, [int(_GEO.MESH), int(_GEO.CONVEX_MESH)])):
+    for shape_type in SHAPE_TYPES:
+        if shape_type.half_extents is not None:
+            own = kind == shape_type.type
+            size[own] = 2.0 * shape_type.half_extents(scale[own]).min(axis=1)
+    for shape in np.flatnonzero(np.isin(kind, WITH_VERTICES)):
         vertices = getattr(model.shape_source[shape], "vertices", None)
         if vertices is not None and len(vertices):
             size[shape] = float((np.ptp(np.asarray(vertices), axis=0) * scale[shape]).min())

@@ -1,4 +1,4 @@
-"""Which bodies are gripped: squeezed between links of one mechanism."""
+"""Find bodies that are gripped: squeezed between links of one mechanism."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from .pairs import Pairs, unit
 
 MIN_SQUEEZE = 0.1
-"""Squeeze over the weight of the body from which it counts as gripped."""
+"""Ratio of the squeeze to the weight of the body from which it counts as gripped."""
 SETTLE = 0.1
 """Time that a grip has to close before it is judged [s]."""
 MIN_TIME = 0.1
@@ -35,9 +35,9 @@ class Grasp:
     angle: float = 0.0
     """Angle by which normals of the pads fail to oppose each other, half of it [rad]."""
     brief: bool = False
-    """Whether the grip did not last long enough to settle."""
+    """Whether the grip is too short to settle."""
     dofs: list[int] = field(default_factory=list)
-    """Joints that the fingers hang on."""
+    """Dofs of the joints that move the fingers."""
 
     def drives(self, pairs: Pairs) -> list[str]:
         """What limits each finger's drive, as advice."""

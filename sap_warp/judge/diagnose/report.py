@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings, worst first, and the numbers of the run."""
+"""Report of a diagnosis: findings, worst first, and the numbers of the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SEVERITIES = ("problem", "warning", "info")
-"""The result is wrong or not what was meant; it is probably not what was meant; good to know."""
+"""Severities: the result is wrong or not what was meant; it probably is; the finding is good to know."""
 _WORLDS_SHOWN, _OTHERS_SHOWN = 8, 4
 _PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _SCALED = ("m", "s", "m/s")
@@ -45,27 +45,27 @@ class Finding:
     change: str
     """What to change."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The same for programs: names of options or model values and what to set; empty where only a person can."""
+    """Change for programs: names of options or model values and what to set; empty where only a person can."""
     predicted: float | None = None
-    """What `measure` should become then, in its unit; None where nothing can be said."""
+    """Value of `measure` after the change, in its unit; None where it is unknown."""
     numbers: tuple[Number, ...] = ()
     """Further numbers, measured or predicted."""
     others: tuple[str, ...] = ()
-    """Where else the same was found and the same helps."""
+    """Other bodies or joints with the same finding and the same remedy."""
     worlds: tuple[int, ...] = ()
     """Worlds in which it was found; the numbers are those of the worst."""
     score: float = 1.0
-    """How far beyond its threshold, for the order among findings of equal severity."""
+    """Ratio to the threshold, for the order among findings of equal severity."""
 
     @property
     def title(self) -> str:
-        """One line."""
+        """Return the finding in one line."""
         more = f" and {len(self.others)} more" if self.others else ""
         return f"{self.severity}: {self.kind} at {self.where}{more}: {self.measure} ({self.cause})"
 
     @property
     def effect(self) -> str:
-        """The predicted effect, as text; empty if there is none."""
+        """Return the predicted effect as text; empty without a prediction."""
         if self.predicted is None:
             return ""
         return f"{self.measure.name} from {show(self.measure.value, self.measure.unit)} to about " + show(
@@ -73,7 +73,7 @@ class Finding:
         )
 
     def lines(self) -> list[str]:
-        """As text, indented below its title."""
+        """Return the finding as text, indented below its title."""
         rows = [("what", self.what), ("change", self.change), ("expect", self.effect)]
         rows.append(("numbers", "; ".join(map(str, self.numbers))))
         rows.append(("also at", _some(self.others, _OTHERS_SHOWN)))
@@ -82,7 +82,7 @@ class Finding:
         return [self.title, *(f"    {name:<8} {text}" for name, text in rows if text)]
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields and the predicted effect, for JSON."""
+        """Return all fields and the predicted effect, for JSON."""
         plain = _plain(asdict(self))
         return plain | {"title": self.title, "effect": self.effect}
 
@@ -112,21 +112,21 @@ class Report:
     detailed_worlds: tuple[int, ...]
     """Worlds whose contacts, joints and bodies were looked at; the outcome of steps was looked at in all."""
     findings: tuple[Finding, ...]
-    """Worst first."""
+    """Findings, worst first."""
     tables: tuple[Table, ...]
     """Pairs in contact, drives, and the run as a whole."""
 
     @property
     def ok(self) -> bool:
-        """Whether there is nothing but information."""
+        """True if there is nothing but information."""
         return not any(finding.severity != "info" for finding in self.findings)
 
     def of(self, kind: str) -> list[Finding]:
-        """Findings of one kind, worst first."""
+        """Return the findings of one kind, worst first."""
         return [finding for finding in self.findings if finding.kind == kind]
 
     def lines(self) -> list[str]:
-        """Findings and tables as plain text."""
+        """Return findings and tables as plain text."""
         sampled = "every step" if self.every == 1 else f"every {self.every} steps"
         shown = self.worlds if len(self.detailed_worlds) == self.worlds else len(self.detailed_worlds)
         head = f"{self.scene or 'simulation'}: {self.seconds:g} s in steps of {1e3 * self.dt:g} ms, {sampled} sampled, "
@@ -149,7 +149,7 @@ class Report:
         return "\n".join(self.lines())
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, SI units, for JSON."""
+        """Return everything in SI units, for JSON."""
         return {
             "scene": self.scene,
             "ok": self.ok,
@@ -164,12 +164,12 @@ class Report:
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Problems before warnings before information, each by how far they are beyond their threshold."""
+    """Sort problems before warnings before information, each by their score."""
     return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.score)))
 
 
 def show(value: float, unit: str = "") -> str:
-    """A quantity with three digits, lengths, times and speeds with a prefix that keeps them readable."""
+    """Format a quantity with three digits; lengths, times and speeds get a readable prefix."""
     if unit == "%":
         return f"{value:.3g} %"
     if unit in _SCALED and math.isfinite(value):
@@ -182,13 +182,13 @@ def show(value: float, unit: str = "") -> str:
 
 
 def _some(items: Sequence[Any], most: int) -> str:
-    """The first few, and how many more there are."""
+    """List the first few names, and how many more there are."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Return a value with JSON's types."""
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""Reading contacts of the last step, and what follows from them, as NumPy arrays: no loops over contacts.
+"""Contacts of the last step and quantities that follow from them, as NumPy arrays without loops over contacts.
 
 The impulse is worked out here once more from the law of `solver/terms/contact.py`: what the solver keeps after a step
 is the velocity of each row.
@@ -13,18 +13,18 @@ import numpy as np
 from .samples import SLIDING, STICTION
 
 _APART = -1e29
-"""vhat of rows that take no part."""
+"""Value of vhat of rows that take no part."""
 
 
 def row_numbers(count: np.ndarray, capacity: int, worlds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in use of ``worlds``, and the world of each."""
+    """Return the rows in use of ``worlds``, and the world of each."""
     used = np.arange(capacity) < count[worlds, None]
     at, within = np.nonzero(used)
     return worlds[at] * capacity + within, worlds[at]
 
 
 def read_rows(solver: Any, worlds: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows of contacts of ``worlds`` as the solver has them after a step; those of distance joints are left out."""
+    """Return contacts of ``worlds`` as the solver has them after a step, without distance joints."""
     data = solver.contact_stage.data
     rows, world = row_numbers(data.count.numpy(), solver.contact_stage.capacity, worlds)
     keep = (data.source.numpy()[rows] >= 0) & (data.vhat.numpy()[rows] > _APART)
@@ -37,7 +37,7 @@ def read_rows(solver: Any, worlds: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def contact_impulses(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """``push`` [N s], ``friction`` [N s, vector], ``mode`` and tangential ``velocity`` [m/s] of rows."""
+    """Return ``push`` [N s], ``friction`` [N s, vector], ``mode`` and tangential ``velocity`` [m/s] of rows."""
     n, mu, Rt, Rn = rows["normal"], rows["mu"], rows["Rt"], rows["Rn"]
     vn = np.einsum("ij,ij->i", n, rows["vc"])
     vt = rows["vc"] - vn[:, None] * n
@@ -54,7 +54,7 @@ def contact_impulses(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def rigid_slip(rows: dict[str, np.ndarray], point: np.ndarray, owners: Any, before: np.ndarray, now: np.ndarray) -> Any:
-    """How far side 1 moved along side 0 between two poses of the bodies [m, vector].
+    """Return how far side 1 moved along side 0 between two poses of the bodies [m, vector].
 
     Both sides are followed back as rigid bodies from ``point``, so that the sum over samples telescopes: rounding of
     poses does not add up.
@@ -78,12 +78,12 @@ def rigid_slip(rows: dict[str, np.ndarray], point: np.ndarray, owners: Any, befo
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors turned by quaternions xyzw."""
+    """Rotate vectors by quaternions xyzw."""
     q = q / np.linalg.norm(q, axis=1, keepdims=True)
     t = 2.0 * np.cross(q[:, :3], v)
     return v + q[:, 3:] * t + np.cross(q[:, :3], t)
 
 
 def rotate_back(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors turned by the inverses of quaternions."""
+    """Rotate vectors by the inverses of quaternions."""
     return rotate(q * np.array([-1.0, -1.0, -1.0, 1.0]), v)

@@ -1,4 +1,4 @@
-"""`diagnose`: run a simulation for a while, look at it, and say what was found."""
+"""Diagnose a simulation: run it for a while, and report what was found."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ...simulation import Simulation
 
 MAX_SAMPLES = 1000
-"""A longer run is not sampled at every step."""
+"""Most samples of a run; a longer one is not sampled at every step."""
 DETAILED_WORLDS = 16
-"""Worlds that are looked at in detail unless told otherwise, spread over all of them."""
+"""Number of worlds that are sampled in detail by default, spread over all of them."""
 
 OPTIONS = frozenset(f.name for f in fields(SapOptions)) | {"dt"}
-"""Settings that act everywhere, so that one finding can speak for several places."""
+"""Settings that act everywhere, so that one finding can speak for several bodies."""
 
 
 def diagnose(
@@ -69,7 +69,7 @@ def diagnose(
 
 
 def make_report(run: Samples, scene: str) -> Report:
-    """What all detectors find in the samples of a run."""
+    """Run all detectors on the samples of a run and return their report."""
     pairs = sum_by_pair(run)
     findings = [finding for detect in OF_PAIRS for finding in detect(pairs)]
     findings += [finding for detect in OF_RUN for finding in detect(run)]
@@ -86,7 +86,7 @@ def make_report(run: Samples, scene: str) -> Report:
 
 
 def _join(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding for what several worlds, or several places that one option helps, have in common: the worst."""
+    """Join findings of several worlds, or of several bodies that one option helps, into the worst one."""
     joined: list[Finding] = []
     for key in (_same_place, _same_remedy):
         groups: dict[Any, list[Finding]] = {}
@@ -101,7 +101,7 @@ def _same_place(finding: Finding) -> Any:
 
 
 def _same_remedy(finding: Finding) -> Any:
-    """None for a remedy that is for one place alone."""
+    """Return a key of remedies that help several bodies; None for a remedy of one body alone."""
     if not OPTIONS.issuperset(finding.settings):
         return None
     return (finding.kind, finding.cause, finding.severity, tuple(finding.settings))

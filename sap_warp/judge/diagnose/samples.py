@@ -1,4 +1,4 @@
-"""What is known of a run: facts about the model, and samples of contacts, joints, bodies and worlds. NumPy only."""
+"""Data of a run: facts about the model, and samples of contacts, joints, bodies and worlds. NumPy only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STICTION, SLIDING = 1, 2
 
 @dataclass
 class Facts:
-    """What does not change during a run. Bodies, shapes and dofs are numbered through all shards.
+    """Data that does not change during a run. Bodies, shapes and dofs are numbered through all shards.
 
     An *owner* is what takes part in a contact: a body, or a shape that is fixed to the world. Owners are numbered
     bodies first, then shapes.
@@ -23,7 +23,7 @@ class Facts:
     body_world: np.ndarray
     """World of each body, -1 for bodies of all worlds."""
     body_mass: np.ndarray
-    """[kg]"""
+    """Mass [kg]."""
     body_tree: np.ndarray
     """Number of the mechanism (root body) that a body belongs to."""
     body_alone: np.ndarray
@@ -42,7 +42,7 @@ class Facts:
     dof_name: np.ndarray
     dof_world: np.ndarray
     dof_turns: np.ndarray
-    """Whether it is an angle [rad] and not a length [m]."""
+    """Whether the coordinate is an angle [rad] and not a length [m]."""
     dof_ke: np.ndarray
     """Stiffness of the drive [N/m or N m/rad]; 0 where it follows no position."""
     dof_effort_limit: np.ndarray
@@ -50,7 +50,7 @@ class Facts:
     dof_upper: np.ndarray
     dof_limit_ke: np.ndarray
     gravity: np.ndarray
-    """By world [m/s^2]."""
+    """Gravity by world [m/s^2]."""
 
 
 @dataclass
@@ -64,9 +64,9 @@ class ContactRows:
     shape0: np.ndarray
     shape1: np.ndarray
     normal: np.ndarray
-    """From 0 to 1, world axes."""
+    """Unit normal from 0 to 1, world axes."""
     point: np.ndarray
-    """[m, world]"""
+    """Contact point [m, world]."""
     phi: np.ndarray
     """Gap [m], negative in penetration."""
     mu: np.ndarray
@@ -85,13 +85,13 @@ class ContactRows:
     mode: np.ndarray
     """STICTION or SLIDING."""
     slip: np.ndarray
-    """How far 1 really moved along 0 since the last sample [m], in axes of 0."""
+    """Displacement of 1 along 0 since the last sample [m], in axes of 0."""
     delassus: np.ndarray
     """Weight by diag_delassus [1/kg]; nan in samples in which it was not worked out."""
 
     @classmethod
     def join(cls, parts: list[Self]) -> Self:
-        """One after another."""
+        """Concatenate samples."""
         return cls(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)})
 
 
@@ -100,21 +100,21 @@ class JointSamples:
     """Dofs of joints in detailed worlds, [samples, dofs]."""
 
     dof: np.ndarray
-    """Their numbers in `Facts`, [dofs]."""
+    """Indices of the dofs in `Facts`, [dofs]."""
     position: np.ndarray
     velocity: np.ndarray
     target: np.ndarray
-    """Of the drive [m or rad]; nan for a dof without a scalar coordinate."""
+    """Target of the drive [m or rad]; NaN for a dof without a scalar coordinate."""
     asked: np.ndarray
-    """Effort that drive and actuator would take without a limit [N or N m]; 0 for those that have no limit."""
+    """Effort of drive and actuator without the limit [N or N m]; 0 where there is none."""
     limit: np.ndarray
     """Effort limit in force; inf without one."""
     bound_force: np.ndarray
     """Force of position limits [N or N m], positive at the lower one."""
     applied: np.ndarray
-    """Applied by the user [N or N m]."""
+    """Effort applied by the user [N or N m]."""
     load: np.ndarray
-    """What gravity, motion and applied forces take of the dof [N or N m]; a drive has to give the opposite."""
+    """Effort of gravity, inertia and applied forces on the dof [N or N m]; a drive has to give the opposite."""
 
 
 @dataclass
@@ -122,18 +122,18 @@ class BodySamples:
     """Bodies of the detailed worlds, and those of no world, [samples, bodies]."""
 
     body: np.ndarray
-    """Their numbers in `Facts`, [bodies]."""
+    """Indices of the bodies in `Facts`, [bodies]."""
     velocity: np.ndarray
-    """Of the centre of mass [m/s], [samples, bodies, 3]."""
+    """Velocity of the centre of mass [m/s], [samples, bodies, 3]."""
     spin: np.ndarray
-    """Angular velocity [rad/s], likewise."""
+    """Angular velocity [rad/s], [samples, bodies, 3]."""
     imbalance: np.ndarray
-    """Velocity that the solve still owes a body that floats by itself [m/s]; nan for others."""
+    """Velocity error that the solve leaves to a body that floats by itself [m/s]; NaN for others."""
     force: np.ndarray
     """External force [N], world axes, [samples, bodies, 3]."""
 
     def column(self, body: int) -> int:
-        """Where a body's samples are."""
+        """Return the column with the samples of a body."""
         return int(np.searchsorted(self.body, body))
 
 
@@ -145,16 +145,16 @@ class WorldSamples:
     iterations: np.ndarray
     contacts: np.ndarray
     dropped: np.ndarray
-    """Contacts that found no place in the world."""
+    """Contacts that did not fit into the world."""
     overflow: np.ndarray
-    """Contacts that found no place in the pipeline's buffers, over all worlds, [samples]."""
+    """Contacts that did not fit into the pipeline's buffers, over all worlds, [samples]."""
     energy: np.ndarray
-    """Kinetic energy, work of the last step, and energy that the time step made by itself [J], [samples, worlds, 3]."""
+    """Kinetic energy, work of the last step, and energy error of the time step [J], [samples, worlds, 3]."""
 
 
 @dataclass
 class Samples:
-    """A run."""
+    """All samples of a run."""
 
     facts: Facts
     options: Any

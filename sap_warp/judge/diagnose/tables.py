@@ -11,19 +11,19 @@ from .report import Table, show
 from .samples import Samples
 
 SHOWN = 12
-"""Rows of a table."""
+"""Most rows of a table."""
 MIN_USE = 0.01
-"""Drives that use less of their effort are not listed."""
+"""Smallest share of its effort at which a drive is listed."""
 
 
 def make_tables(pairs: Pairs) -> tuple[Table, ...]:
-    """All tables that have rows."""
+    """Return all tables that have rows."""
     tables = (_pair_table(pairs), _drive_table(pairs.run), _run_table(pairs.run))
     return tuple(table for table in tables if table.rows)
 
 
 def _pair_table(pairs: Pairs) -> Table:
-    """Pairs by their use of the friction cone."""
+    """List pairs by their use of the friction cone."""
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for pair in range(len(pairs.world)):
         chosen = pairs.active[pair]
@@ -49,7 +49,7 @@ def _pair_table(pairs: Pairs) -> Table:
 
 
 def _drive_table(run: Samples) -> Table:
-    """Drives that have a limit, by how near they come to it."""
+    """List drives that have a limit, by how near they come to it."""
     joints, facts = run.joints, run.facts
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     for column in np.flatnonzero(np.isfinite(joints.limit).any(axis=0)):
@@ -76,7 +76,7 @@ def _drive_table(run: Samples) -> Table:
 
 
 def _run_table(run: Samples) -> Table:
-    """The run as a whole."""
+    """Summarize the run."""
     outcome = run.outcome
     iterations = outcome.iterations
     slowest = int(np.argmax(iterations.mean(axis=0)))

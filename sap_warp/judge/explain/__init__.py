@@ -1,4 +1,4 @@
-"""What a contact between two shapes will be like, without simulating it."""
+"""Explanation of the contact between two shapes, without simulating it."""
 
 from .lookup import ShapeLookupError, find_shape, shape_names
 from .pair import Provenance, explain_contact

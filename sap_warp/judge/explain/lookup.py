@@ -1,4 +1,4 @@
-"""Finding a shape by index, label, part of a label or its body's label."""
+"""Find a shape by index, label, part of a label or its body's label."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import newton
 
 from ...model.model import SapModel
+from ...model.shapes import shape_type
 
 _SHOWN = 8
-_GEO = newton.GeoType
 
 
 class ShapeLookupError(ValueError):
-    """No shape, or more than one, is meant by a name."""
+    """A name stands for no shape, or for more than one."""
 
 
 def find_shape(model: SapModel | newton.Model, name: int | str, beside: int | None = None) -> int:
-    """Index of the shape that ``name`` means.
+    """Return the index of the shape that ``name`` stands for.
 
     A name is a label, the end of one label after a ``/``, the label of a body with one shape or its end, or a part of
     one shape label; the first of these that fits decides. Digits that are no label are an index.
@@ -52,10 +52,10 @@ def find_shape(model: SapModel | newton.Model, name: int | str, beside: int | No
 
 
 def shape_names(model: SapModel | newton.Model) -> list[tuple[str, str, str, str]]:
-    """Index, label, geometry and body of every shape, as text."""
+    """Return index, label, geometry and body of every shape, as text."""
     kinds, bodies = model.shape_type.numpy(), model.shape_body.numpy()
     owner = [model.body_label[body] if body >= 0 else "(world)" for body in bodies]
-    return [(str(s), label, _GEO(int(kinds[s])).name.lower(), owner[s]) for s, label in enumerate(model.shape_label)]
+    return [(str(s), label, shape_type(kinds[s]).name, owner[s]) for s, label in enumerate(model.shape_label)]
 
 
 def _check_index(index: Any, count: int) -> int:
@@ -66,7 +66,7 @@ def _check_index(index: Any, count: int) -> int:
 
 
 def _matches(model: Any, labels: Sequence[str], name: str) -> Iterable[list[int]]:
-    """Shapes that fit, from the strictest reading to the loosest."""
+    """Return shapes that fit, by the strictest reading that fits any."""
     yield [s for s, label in enumerate(labels) if label == name]
     yield [s for s, label in enumerate(labels) if label.endswith("/" + name)]
     bodies = {b for b, label in enumerate(model.body_label) if label == name or label.endswith("/" + name)}
@@ -84,6 +84,6 @@ def _suggest(labels: Sequence[str], bodies: Sequence[str], name: str) -> str:
 
 
 def shape_name(model: Any, shape: int) -> str:
-    """Index and label of a shape, for messages."""
+    """Return index and label of a shape, for messages."""
     world = int(model.shape_world.numpy()[shape])
     return f"{shape} {model.shape_label[shape]!r}" + (f" of world {world}" if model.world_count > 1 else "")

@@ -1,4 +1,4 @@
-"""What a contact between two shapes will be like: the values it uses, where they come from, what to expect.
+"""Explanation of a contact between two shapes: the values that it uses, their sources, and what to expect.
 
 Nothing is simulated. The formulas are those of `sap_warp.solver.contact.rows`, evaluated for one assumed contact: the
 point where a shape touches when it rests on the other one. The predictions follow from them at rest,
@@ -18,6 +18,7 @@ import numpy as np
 
 from ...conventions.rotations import rotation_matrix
 from ...model.model import TAU_ATTRIBUTE, TAU_NAMESPACE, TAU_UNSET, SapModel
+from ...model.shapes import shape_type
 from ...solver.contact.rows import IMMOBILE_WEIGHT
 from ...solver.model.mechanism import Mechanism
 from ...solver.model.topology import carriers
@@ -27,12 +28,10 @@ from .lookup import ShapeLookupError, find_shape, shape_name
 from .result import FIELDS, FROM_MODEL, FROM_MODEL_DEFAULT, ContactExplanation, ShapeExplanation, Value
 
 Provenance = Mapping[tuple[int, str], str]
-"""(shape index, field) -> where the value was set, for example ``"asset"``, ``"body"``, ``"shape"``, ``"override"``."""
+"""Map from (shape index, field) to where the value was set, for example ``"asset"``, ``"body"``, ``"shape"``."""
 
 _FALLBACKS = {"ke": "fallback_stiffness", "tau": "contact_tau_d", "mu": "fallback_mu"}
-_GEO, _FLAGS, _JOINT = newton.GeoType, newton.ShapeFlags, newton.JointType
-_CONTACTS = {_GEO.SPHERE: 1, _GEO.ELLIPSOID: 1, _GEO.CAPSULE: 2}
-_MANY_CONTACTS = 4
+_FLAGS, _JOINT = newton.ShapeFlags, newton.JointType
 
 
 def explain_contact(
@@ -86,7 +85,7 @@ def _check_numbers(dt: Any, contacts: Any) -> None:
 
 
 class _Pair:
-    """Reads the model's arrays once, on the host."""
+    """Two shapes, with the model's arrays read once to the host."""
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class _Pair:
         self.model, self.shapes, self.dt, self.options, self.provenance = model, shapes, dt, options, provenance
         self.bodies = tuple(int(body) for body in model.shape_body.numpy()[list(shapes)])
         self.worlds = tuple(int(world) for world in model.shape_world.numpy()[list(shapes)])
-        self.kinds = tuple(_GEO(int(kind)) for kind in model.shape_type.numpy()[list(shapes)])
+        self.kinds = tuple(shape_type(kind) for kind in model.shape_type.numpy()[list(shapes)])
         self.body_q = model.body_q.numpy().astype(np.float64)
         self.shape_frame = model.shape_transform.numpy().astype(np.float64)
         joints = model.joint_child.numpy()
@@ -115,7 +114,7 @@ class _Pair:
         self.notes: list[str] = []
 
     def explain(self, origin: str | None, contacts: int | None) -> ContactExplanation:
-        """Put everything together."""
+        """Compute the whole explanation."""
         values = [self._values(shape) for shape in self.shapes]
         upper, directions, gravity = self._rest()
         arms, weight, mode = self._weights(directions, [v["margin"].value for v in values])
@@ -127,7 +126,7 @@ class _Pair:
         mu_a, mu_b = (v["mu"].value for v in values)
         tau = values[0]["tau"].value + values[1]["tau"].value
         if contacts is None:
-            contacts = min(_CONTACTS.get(kind, _MANY_CONTACTS) for kind in self.kinds)
+            contacts = min(kind.resting_contacts for kind in self.kinds)
         if tau == 0.0:
             self.notes.append("tau is 0: a near-rigid contact without dissipation rattles")
         self.notes.append("per-contact overrides in the contact buffer, if any, replace k and tau and scale mu")
@@ -157,7 +156,7 @@ class _Pair:
     # Values.
 
     def _values(self, shape: int) -> dict[str, Value]:
-        """All values of a shape with their sources."""
+        """Return all values of a shape with their sources."""
         model, config = self.model, newton.ModelBuilder.ShapeConfig()
         namespace = getattr(model, TAU_NAMESPACE, None)
         tau = getattr(namespace, TAU_ATTRIBUTE, None)
@@ -198,7 +197,7 @@ class _Pair:
         return ShapeExplanation(
             index=shape,
             label=self.model.shape_label[shape],
-            kind=self.kinds[i].name.lower(),
+            kind=self.kinds[i].name,
             world=self.worlds[i],
             body=body,
             body_label=self.model.body_label[body] if body >= 0 else "",
@@ -210,7 +209,7 @@ class _Pair:
         )
 
     def _obstacles(self, values: list[dict[str, Value]]) -> Iterable[str]:
-        """Why the pair never collides."""
+        """Return reasons why the pair never collides."""
         model, (a, b) = self.model, self.shapes
         found = False
         for side, shape in zip("AB", self.shapes, strict=True):
@@ -249,7 +248,7 @@ class _Pair:
     # Motion and load.
 
     def _moves(self, body: int) -> bool:
-        """Whether a dof lies between the body and the world."""
+        """Return True if a dof lies between the body and the world."""
         while body >= 0:
             joint = self.joint.get(body)
             if joint is None:
@@ -260,7 +259,7 @@ class _Pair:
         return False
 
     def _tree(self, body: int) -> tuple[int, list[int]]:
-        """Joint at the root of the body's mechanism, and all bodies of it."""
+        """Return the joint at the root of the body's mechanism, and all bodies of it."""
 
         def root(b: int) -> int:
             while b in self.joint and self.joint_parent[self.joint[b]] >= 0:
@@ -285,7 +284,7 @@ class _Pair:
     # Geometry of the assumed contact.
 
     def _frame(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rotation and position of a shape in the world."""
+        """Return rotation and position of a shape in the world."""
         frame = self.shape_frame[self.shapes[i]]
         rotation, position = _rotation(frame[3:]), frame[:3]
         if self.bodies[i] >= 0:
@@ -295,10 +294,10 @@ class _Pair:
         return rotation, position
 
     def _rest(self) -> tuple[int | None, list[np.ndarray], float]:
-        """Which side rests on the other, the direction in which each side touches, gravity along the normal."""
+        """Return the side that rests, the direction in which each side touches, and gravity along the normal."""
         g = float(np.linalg.norm(self.gravity))
         down = self.gravity / g if g > 0.0 else np.array([0.0, 0.0, -1.0])
-        flat = [i for i in range(2) if self.kinds[i] == _GEO.PLANE]
+        flat = [i for i in range(2) if self.kinds[i].is_plane]
         if not self.relative:
             return None, [down, -down], 0.0
         if len(flat) == 1:
@@ -322,7 +321,7 @@ class _Pair:
     def _weights(
         self, directions: list[np.ndarray], margins: list[float]
     ) -> tuple[list[tuple[float, float] | None], float | None, str]:
-        """Lever arm and share in w of each side that moves, w, and its mode."""
+        """Return lever arm and share in w of each side that moves, w, and its mode."""
         mode = self.options.contact_weight_mode
         if not self.relative:
             return [None, None], None, mode
@@ -352,7 +351,7 @@ class _Pair:
         return arms, max(w, WEIGHT_FLOOR), mode
 
     def _carrier(self, body: int) -> int:
-        """The body itself, or if it has no mass, the one that carries it as the solver sees it; -1 without one."""
+        """Return the body, or the one that carries it for the solver if it is massless; -1 without one."""
         carrier = int(carriers(self.model)[body])
         if carrier not in (body, -1):
             names = (self.model.body_label[b].rsplit("/", 1)[-1] for b in (body, carrier))
@@ -360,7 +359,7 @@ class _Pair:
         return carrier
 
     def _mechanism_mobility(self, body: int) -> np.ndarray:
-        """A guess for a link that nothing with mass carries, as if its mechanism moved as a whole."""
+        """Estimate the mobility of a link that no mass carries, as if its mechanism moved as a whole."""
         mass = float(self.model.body_mass.numpy()[self._tree(body)[1]].astype(np.float64).sum())
         label = self.model.body_label[body].rsplit("/", 1)[-1]
         self.notes.append(f"nothing that has mass carries the link {label!r}: the solver takes w from the mass matrix")
@@ -369,7 +368,7 @@ class _Pair:
     def _mechanism_weights(
         self, directions: list[np.ndarray], margins: list[float], mode: str
     ) -> tuple[list[tuple[float, float] | None], float]:
-        """The same for the modes that know the joints: J A^-1 J^T of the mechanism in its initial pose."""
+        """Return weights of the modes that know the joints: J A^-1 J^T of the mechanism in its initial pose."""
         mechanism = Mechanism(self.model, self.body_q, max(*self.worlds, 0), self.dt)
         exact = mode == "delassus"
         arms: list[tuple[float, float] | None] = [None, None]
@@ -389,7 +388,7 @@ class _Pair:
         return arms, max(w, WEIGHT_FLOOR)
 
     def _mobility(self, body: int, x: np.ndarray) -> np.ndarray:
-        """Velocity per impulse at the point x from the centre of mass, body axes."""
+        """Return the velocity per impulse at the point x from the centre of mass, body axes."""
         mass = float(self.model.body_mass.numpy()[body])
         inertia = self.model.body_inertia.numpy()[body].astype(np.float64)
         inverse = np.linalg.inv(inertia) if np.linalg.det(inertia) != 0.0 else np.zeros((3, 3))
@@ -397,48 +396,22 @@ class _Pair:
         return np.eye(3) / mass + arm @ inverse @ arm.T
 
     def _touching_point(self, i: int, direction: np.ndarray, margin: float) -> np.ndarray:
-        """World position of the shape's farthest surface point along ``direction``."""
+        """Return the world position of the shape's farthest surface point along ``direction``."""
         R, p = self._frame(i)
-        if self.kinds[i] == _GEO.PLANE:
+        if self.kinds[i].is_plane:
             body = self.bodies[i]
             com = self.body_q[body, :3] + _rotation(self.body_q[body, 3:]) @ self.model.body_com.numpy()[body]
             return com - R[:, 2] * (R[:, 2] @ (com - p))
         scale = self.model.shape_scale.numpy()[self.shapes[i]].astype(np.float64)
-        point = _support(self.kinds[i], scale, self.model.shape_source[self.shapes[i]], R.T @ direction)
+        point = self.kinds[i].farthest_point(scale, self.model.shape_source[self.shapes[i]], R.T @ direction)
         if point is None:
-            self.notes.append(
-                f"{'AB'[i]} is a {self.kinds[i].name.lower()}: its origin stands in for the contact point"
-            )
+            self.notes.append(f"{'AB'[i]} is a {self.kinds[i].name}: its origin stands in for the contact point")
             point = np.zeros(3)
         return p + R @ point + margin * direction
 
 
-def _support(kind: Any, scale: np.ndarray, source: Any, d: np.ndarray) -> np.ndarray | None:
-    """Farthest point of a geometry along d in its own axes; an end or a corner where a whole edge or face is."""
-    end = math.copysign(1.0, round(float(d[2]), 6) + 0.0)
-    side = np.array([d[0], d[1], 0.0])
-    side = side / np.linalg.norm(side) if np.linalg.norm(side) > 1e-6 else np.array([1.0, 0.0, 0.0])
-    if kind == _GEO.SPHERE:
-        return scale[0] * d
-    if kind == _GEO.BOX:
-        return scale * np.where(d < -1e-6, -1.0, 1.0)
-    if kind == _GEO.CAPSULE:
-        return scale[0] * d + np.array([0.0, 0.0, end * scale[1]])
-    if kind == _GEO.CYLINDER:
-        return scale[0] * side + np.array([0.0, 0.0, end * scale[1]])
-    if kind == _GEO.CONE:
-        rim, tip = scale[0] * side - np.array([0.0, 0.0, scale[1]]), np.array([0.0, 0.0, scale[1]])
-        return rim if rim @ d >= tip @ d else tip
-    if kind == _GEO.ELLIPSOID:
-        return scale**2 * d / np.linalg.norm(scale * d)
-    if kind in (_GEO.MESH, _GEO.CONVEX_MESH) and source is not None:
-        vertices = np.asarray(source.vertices, dtype=np.float64) * scale
-        return vertices[int(np.argmax(vertices @ d))]
-    return None
-
-
 def _size(W: np.ndarray, mode: str) -> float:
-    """The contact weight of a 3 x 3 mobility."""
+    """Return the contact weight of a 3 x 3 mobility."""
     return float(np.trace(W) if mode == "body_inertia" else np.linalg.norm(W)) / 3.0
 
 

@@ -1,4 +1,4 @@
-"""The explanation itself: numbers that follow from the pair's values, and how they are shown."""
+"""Explanation of a contact: numbers that follow from the pair's values, and their display."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Value:
     """One value of a shape and its source."""
 
     value: float
-    """What the solver uses, SI units."""
+    """Value that the solver uses, SI units."""
     stored: float
-    """What the model holds; differs from `value` where it is unset."""
+    """Value in the model; differs from `value` where it is unset."""
     source: str
     """``"solver default (...)"``, what the caller's provenance says, or ``"model"``: Newton keeps no record itself."""
 
@@ -35,9 +35,9 @@ class ShapeExplanation:
     kind: str
     """Geometry type in small letters."""
     world: int
-    """-1 is seen by all worlds."""
+    """World of the shape; -1 is seen by all worlds."""
     body: int
-    """-1 is fixed to the world."""
+    """Body of the shape; -1 is fixed to the world."""
     body_label: str
     can_move: bool
     """Whether any joint dof moves the body."""
@@ -62,7 +62,7 @@ class ShapeExplanation:
 
 @dataclass(frozen=True)
 class ContactExplanation:
-    """The pair: what it uses and what follows. Quantities that need relative motion are None where there is none."""
+    """Values of the pair and what follows from them; None where it takes a relative motion that is impossible."""
 
     origin: str | None
     """Name of the scene or file, if the caller gave one."""
@@ -91,7 +91,7 @@ class ContactExplanation:
     load_mass: float
     """Mass that rests on the pair [kg]."""
     load: str
-    """What that mass is."""
+    """Description of that mass."""
     gravity: float
     """Gravity along the contact normal [m/s^2]."""
     contacts: int
@@ -101,7 +101,7 @@ class ContactExplanation:
 
     @property
     def can_collide(self) -> bool:
-        """Whether the collision pipeline ever looks at this pair."""
+        """True if the collision pipeline ever tests this pair."""
         return not self.obstacles
 
     @property
@@ -156,13 +156,13 @@ class ContactExplanation:
         return 2.0 * ratio / (self.tau + math.sqrt(self.tau**2 + 4.0 * ratio))
 
     def resting_depth(self, contacts: int | None = None) -> float | None:
-        """Penetration at rest under the load shared by ``contacts`` [m]."""
+        """Return the penetration at rest under the load shared by ``contacts`` [m]."""
         if self.effective_stiffness is None:
             return None
         return self.load_mass * self.gravity / ((contacts or self.contacts) * self.effective_stiffness)
 
     def slip_speed(self, contacts: int | None = None, fraction: float = 0.5) -> float | None:
-        """Creep R_t gamma_t of a sticking contact loaded to ``fraction`` of its friction cone [m/s]."""
+        """Return the creep R_t gamma_t of a sticking contact loaded to ``fraction`` of its friction cone [m/s]."""
         if self.R_t is None:
             return None
         normal_impulse = self.load_mass * self.gravity * self.dt / (contacts or self.contacts)
@@ -173,7 +173,7 @@ class ContactExplanation:
         return (self.dt + self.tau) * self.mu * speed
 
     def recommended_gap(self, speed: float = 1.0) -> float:
-        """Pair gap that keeps a contact sliding at ``speed`` and sees one approaching at ``speed`` a step ahead [m]."""
+        """Return the pair gap for a contact at ``speed``: it keeps sliding and is found a step ahead [m]."""
         return max(self.gliding_gap(speed), self.dt * speed)
 
     @property
@@ -199,7 +199,7 @@ class ContactExplanation:
         return None if self.period is None else math.pi * self.tau / self.period
 
     def tables(self) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-        """Title, header and rows of each part, as text."""
+        """Return title, header and rows of each part, as text."""
         origin = f"{self.origin}: " if self.origin else ""
         a, b = self.shape_a, self.shape_b
         first = f"{origin}A = shape {a.index} {a.label!r}, B = shape {b.index} {b.label!r}"
@@ -264,7 +264,7 @@ class ContactExplanation:
         return rows
 
     def _contact_rows(self) -> list[tuple[str, ...]]:
-        """What needs a moving body."""
+        """Return the rows that need a moving body."""
         rigid, soft = self.near_rigid_R_n, self.compliant_R_n
         k, dt = self.largest_compliant_k, self.largest_compliant_dt
         assert rigid is not None and k is not None and dt is not None
@@ -295,7 +295,7 @@ class ContactExplanation:
         ]
 
     def lines(self) -> list[str]:
-        """The whole explanation as plain text, aligned in columns."""
+        """Return the whole explanation as plain text, aligned in columns."""
         lines: list[str] = []
         for title, header, rows in self.tables():
             cells = [row for row in (header, *rows) if any(row)]
@@ -310,7 +310,7 @@ class ContactExplanation:
         return "\n".join(self.lines())
 
     def as_dict(self) -> dict[str, Any]:
-        """All numbers in SI units for a JSON file; what is infinite or does not apply is None."""
+        """Return all numbers in SI units for JSON; what is infinite or does not apply is None."""
         result = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         derived = (
             *("can_collide", "regime", "compliant_R_n", "near_rigid_R_n", "R_n", "R_t", "effective_stiffness"),
@@ -325,7 +325,7 @@ class ContactExplanation:
 
 
 def _scaled(value: float | None, unit: str) -> str:
-    """A length, time or speed with a prefix that keeps it readable."""
+    """Format a length, time or speed with a readable prefix."""
     if value is None:
         return "-"
     if not math.isfinite(value):
@@ -354,7 +354,7 @@ def _stiffness(value: float | None) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Return a value with JSON's types."""
     if isinstance(value, Value | ShapeExplanation):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):

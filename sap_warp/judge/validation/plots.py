@@ -17,7 +17,7 @@ DPI = 110
 
 @contextmanager
 def _figure(path: Path, columns: int = 1, width: float = 7.0, height: float = 4.0, **keywords: Any) -> Iterator[Any]:
-    """Axes of a new figure that is saved as ``path``."""
+    """Yield the axes of a new figure that is saved as ``path``."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -32,7 +32,7 @@ def _figure(path: Path, columns: int = 1, width: float = 7.0, height: float = 4.
 
 
 def drake(outcomes: Outcomes, path: Path) -> None:
-    """Largest differences from Drake, case by case."""
+    """Plot the largest differences from Drake, case by case."""
     found = {name.split("/")[1]: o.curves["drake"] for name, o in outcomes.items() if "drake" in o.curves}
     with _figure(path, height=0.3 * len(found) + 1.8) as axes:
         places = np.arange(len(found))[::-1]
@@ -58,7 +58,7 @@ def drake(outcomes: Outcomes, path: Path) -> None:
 
 
 def order(outcomes: Outcomes, path: Path) -> None:
-    """Error against time step."""
+    """Plot the error against the time step."""
     curves = outcomes["convergence/order"].curves
     problems = list(dict.fromkeys(name.split(", ")[0] for name in curves))
     with _figure(path, columns=len(problems), width=10.0, height=3.6) as axes:
@@ -76,7 +76,7 @@ def order(outcomes: Outcomes, path: Path) -> None:
 
 
 def drift(outcomes: Outcomes, path: Path) -> None:
-    """Energy of the pendulum."""
+    """Plot the energy of the pendulum."""
     with _figure(path) as axes:
         for name, energy in outcomes["convergence/drift"].curves.items():
             axes.plot(np.arange(1, len(energy) + 1), 100.0 * energy, label=name.split(", ")[1])
@@ -87,7 +87,7 @@ def drift(outcomes: Outcomes, path: Path) -> None:
 
 
 def residual(outcomes: Outcomes, path: Path) -> None:
-    """Residual of every Newton iteration."""
+    """Plot the residual of every Newton iteration."""
     with _figure(path) as axes:
         for (variant, curve), marker in zip(outcomes["convergence/residual"].curves.items(), "os^", strict=True):
             axes.semilogy(curve[:, 0], np.maximum(curve[:, 1], 1e-17), marker + "-", ms=4, label=variant)
@@ -100,7 +100,7 @@ def residual(outcomes: Outcomes, path: Path) -> None:
 
 
 def iterations(outcomes: Outcomes, path: Path) -> None:
-    """Histogram of iterations per step."""
+    """Plot a histogram of iterations per step."""
     curves = outcomes["qualities/clutter"].curves
     with _figure(path, columns=len(curves), width=10.0, height=3.4, sharey=True) as axes:
         for one, (variant, counts) in zip(np.atleast_1d(axes), curves.items(), strict=True):
@@ -111,7 +111,7 @@ def iterations(outcomes: Outcomes, path: Path) -> None:
 
 
 def grasp(outcomes: Outcomes, path: Path) -> None:
-    """Slip of the grasped bodies."""
+    """Plot the slip of the grasped bodies."""
     found = [outcomes[name].curves["grasp"] for name in ("grasp/2-ms", "grasp/10-ms")]
     with _figure(path, columns=2, width=11.0, height=4.6, sharey=True) as axes:
         for one, (dt, results) in zip(axes, found, strict=True):
@@ -146,7 +146,7 @@ PLOTS: dict[str, tuple[Callable[[Outcomes, Path], None], tuple[str, ...], str]] 
     "iterations": (iterations, ("qualities/clutter",), "Newton iterations per step in clutter"),
     "grasp": (grasp, ("grasp/2-ms", "grasp/10-ms"), "Slip of grasped bodies"),
 }
-"""Name to function, the cases that must have been run (a name, or a family with a slash), and caption."""
+"""Function, required cases (a name, or a family with a slash) and caption of each plot, by name."""
 
 
 def draw_all(outcomes: Outcomes, folder: Path) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""The Markdown report: what was measured, the bounds beside it and why, tables and plots."""
+"""Markdown report: what was measured, the bounds and their reasons, tables and plots."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PACKAGES = ("sap-warp", "newton", "warp-lang", "drake", "mujoco")
 
 
 def number(value: float) -> str:
-    """A short, readable number."""
+    """Format a number shortly."""
     return f"{value:.3g}" if value == 0.0 or 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
 
 
 def bound(row: Row) -> str:
-    """The bound of a row, or a dash."""
+    """Format the bound of a row, or a dash."""
     return "–" if row.informative else number(row.bound)
 
 
@@ -82,7 +82,7 @@ def _version(name: str) -> str:
 
 
 def _merge(members: list[tuple[Case, Outcome]]) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """Tables of one title, from several cases, as one."""
+    """Merge tables of one title from several cases."""
     merged: dict[str, tuple[list[str], list[list[str]]]] = {}
     for _, outcome in members:
         for title, (header, lines) in outcome.tables.items():

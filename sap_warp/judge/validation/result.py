@@ -1,4 +1,4 @@
-"""What a validation case gives back: rows of measured numbers beside the bounds they have to keep."""
+"""Result of a validation case: rows of measured numbers beside the bounds that they have to keep."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class Row:
     """Where the bound comes from."""
     unit: str = ""
     informative: bool = False
-    """A number for the reader that cannot fail."""
+    """Whether the row is for the reader and cannot fail."""
 
     @property
     def passed(self) -> bool:
-        """Whether the number keeps its bound; not a number never does."""
+        """Return True if the number keeps its bound; NaN never does."""
         return self.informative or (math.isfinite(self.measured) and self.measured <= self.bound)
 
 
 @dataclass
 class Outcome:
-    """Everything a case has found out."""
+    """All results of a case."""
 
     rows: list[Row] = field(default_factory=list)
     tables: dict[str, tuple[list[str], list[list[str]]]] = field(default_factory=dict)
     """Title to header and lines, for the report."""
     curves: dict[str, Any] = field(default_factory=dict)
-    """Data of the case's plots; the family's plot function knows what they are."""
+    """Data of the case's plots, read by the plot function of the family."""
 
     def check(self, what: str, measured: Any, bound: float, why: str, unit: str = "") -> None:
         """Add a number that must not exceed ``bound``."""
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether there is a row that can fail, and none does."""
+        """Return True if there is a row that can fail, and none does."""
         return any(not row.informative for row in self.rows) and all(row.passed for row in self.rows)
 
 
@@ -68,11 +68,11 @@ class Case:
 
     @property
     def family(self) -> str:
-        """Part of the name before the slash."""
+        """Return the part of the name before the slash."""
         return self.name.split("/")[0]
 
     def run(self, quick: bool = False) -> Outcome:
-        """Run it; ``quick`` takes the short form where there is one."""
+        """Run the case; ``quick`` takes the short form where there is one."""
         return self.function(quick)
 
 

@@ -34,12 +34,12 @@ TIGHT: dict[str, Any] = {
 
 
 def single(value: float) -> float:
-    """``value`` as Newton stores it: rounded to fp32."""
+    """Return ``value`` rounded to fp32, as Newton stores it."""
     return float(np.float32(value))
 
 
 def new_builder(gravity: Sequence[float] = (0.0, 0.0, -G)) -> newton.ModelBuilder:
-    """A builder with z up, contact gap zero and dissipation times per shape."""
+    """Return a builder with z up, contact gap zero and dissipation times per shape."""
     builder = newton.ModelBuilder(up_axis=newton.Axis.Z, gravity=tuple(gravity))
     builder.rigid_gap = 0.0
     SolverSAP.register_custom_attributes(builder)
@@ -47,33 +47,33 @@ def new_builder(gravity: Sequence[float] = (0.0, 0.0, -G)) -> newton.ModelBuilde
 
 
 def material(k: float = 1e6, mu: float = 0.5, gap: float = 0.0) -> newton.ModelBuilder.ShapeConfig:
-    """A massless shape whose contact with an alike one has stiffness k [N/m] and friction mu."""
+    """Return a massless shape whose contact with an equal one has stiffness k [N/m] and friction mu."""
     return newton.ModelBuilder.ShapeConfig(ke=2.0 * k, mu=mu, gap=gap, density=0.0)
 
 
 def pair_tau(tau: float) -> dict[str, float]:
-    """Custom attribute of a shape whose contact with an alike one has the dissipation time ``tau`` [s]."""
+    """Return the attribute of a shape whose contact with an equal one has the dissipation time ``tau`` [s]."""
     return {f"{TAU_NAMESPACE}:shape_material_tau": 0.5 * tau}
 
 
 def box_inertia(mass: float, half: Sequence[float] | float) -> wp.mat33:
-    """Central inertia of a uniform box with the given half edges [kg m^2]."""
+    """Return the central inertia of a uniform box with the given half edges [kg m^2]."""
     x, y, z = np.broadcast_to(half, 3)
     return wp.mat33(*np.diag(mass / 3.0 * np.array([y * y + z * z, x * x + z * z, x * x + y * y])).ravel())
 
 
 def ball_inertia(mass: float, radius: float) -> wp.mat33:
-    """Central inertia of a solid ball [kg m^2]."""
+    """Return the central inertia of a solid ball [kg m^2]."""
     return wp.mat33(*(0.4 * mass * radius**2 * np.eye(3)).ravel())
 
 
 def pose(position: Sequence[float], rotation: Sequence[float] = (0.0, 0.0, 0.0, 1.0)) -> wp.transform:
-    """A transform from a position [m] and a quaternion xyzw."""
+    """Return a transform from a position [m] and a quaternion xyzw."""
     return wp.transform(wp.vec3(*position), wp.quat(*rotation))
 
 
 def add_ground(b: newton.ModelBuilder, tau: float = 0.02, **keywords: Any) -> int:
-    """The plane z = 0."""
+    """Add the plane z = 0."""
     return b.add_shape_plane(
         body=-1,
         xform=pose((0.0, 0.0, 0.0)),
@@ -94,7 +94,7 @@ def add_ball(
     com: Sequence[float] = (0.0, 0.0, 0.0),
     **keywords: Any,
 ) -> int:
-    """A free solid ball; returns the body."""
+    """Add a free solid ball; returns the body."""
     inertia = ball_inertia(mass, radius)
     body = b.add_body(xform=pose(position), mass=mass, com=wp.vec3(*com), inertia=inertia, lock_inertia=True)
     b.add_shape_sphere(body, radius=radius, cfg=material(**keywords), custom_attributes=pair_tau(tau))
@@ -110,7 +110,7 @@ def add_box(
     tau: float = 0.02,
     **keywords: Any,
 ) -> int:
-    """A free uniform box; returns the body."""
+    """Add a free uniform box; returns the body."""
     hx, hy, hz = (float(x) for x in np.broadcast_to(half, 3))
     body = b.add_body(xform=pose(position, rotation), mass=mass, inertia=box_inertia(mass, half), lock_inertia=True)
     b.add_shape_box(body, hx=hx, hy=hy, hz=hz, cfg=material(**keywords), custom_attributes=pair_tau(tau))
@@ -118,7 +118,7 @@ def add_box(
 
 
 def _pipeline(model: newton.Model, capacity: int) -> SapCollisionPipeline:
-    """One pipeline for all simulations of a model, kept with it: making one generates Newton's kernels anew."""
+    """Return one pipeline for all simulations of a model: making one generates Newton's kernels anew."""
     made = model.__dict__.setdefault("_validation_pipelines", {})
     if capacity not in made:
         made[capacity] = SapCollisionPipeline(model, rigid_contact_max=capacity)
@@ -147,7 +147,7 @@ class Trial:
         self.set(q=model.joint_q.numpy(), qd=model.joint_qd.numpy())
 
     def step(self, count: int = 1) -> Trial:
-        """Plain steps."""
+        """Take plain steps."""
         for _ in range(count):
             if self.pipeline is not None:
                 self.pipeline.collide(self.state, self.contacts)
@@ -157,7 +157,7 @@ class Trial:
         return self
 
     def _restore_centres(self) -> None:
-        """The point of a ball is its centre in its body's frame: no arithmetic is needed to know it."""
+        """Set the contact point of each ball to its centre, which needs no arithmetic."""
         count = int(self.contacts.rigid_contact_count.numpy()[0])
         kinds, frames = self.model.shape_type.numpy(), self.model.shape_transform.numpy()
         for side in ("0", "1"):
@@ -170,7 +170,7 @@ class Trial:
             array.assign(points)
 
     def run(self, seconds: float, observe: Callable[[Trial], Any] | None = None, every: int = 1) -> np.ndarray:
-        """Advance, from a captured graph; returns what ``observe`` gave after every ``every`` steps."""
+        """Advance from a captured graph; returns what ``observe`` gave after every ``every`` steps."""
         seen = []
         for i in range(1, round(seconds / self.dt) + 1):
             if self._graph is None and i > 1:
@@ -199,26 +199,26 @@ class Trial:
 
     @property
     def q(self) -> np.ndarray:
-        """Joint positions, Newton's layout."""
+        """Return joint positions in Newton's layout."""
         return self.state.joint_q.numpy().astype(np.float64)
 
     @property
     def qd(self) -> np.ndarray:
-        """Joint velocities in public order: free joints [v_C, w]."""
+        """Return joint velocities in public order: free joints [v_C, w]."""
         return self.state.joint_qd.numpy().astype(np.float64)
 
     @property
     def velocity(self) -> np.ndarray:
-        """The minimizer of the last step in fp64, sap order: free joints [w, v_O]."""
+        """Return the minimizer of the last step in fp64, sap order: free joints [w, v_O]."""
         return self.solver.contact_solve.velocity.numpy().copy()
 
     @property
     def position(self) -> np.ndarray:
-        """Origins of all bodies, [body_count, 3]."""
+        """Return the origins of all bodies, [body_count, 3]."""
         return self.state.body_q.numpy()[:, :3].astype(np.float64)
 
     def rows(self, world: int = 0) -> dict[str, np.ndarray]:
-        """Contact rows of one world, by name."""
+        """Return the contacts of one world, by name."""
         data, capacity = self.solver.contact_stage.data, self.solver.contact_stage.capacity
         rows = slice(world * capacity, world * capacity + int(data.count.numpy()[world]))
         names = ("phi0", "vhat", "mu", "weight", "Rt", "Rn", "normal")
@@ -226,6 +226,6 @@ class Trial:
         return found | {"vc": self.solver.contact_solve.data.vc.numpy()[rows].copy()}
 
     def impulses(self) -> np.ndarray:
-        """Contact impulses of the last step on shape 1 of each contact, world axes [N s]."""
+        """Return contact impulses of the last step on shape 1 of each contact, world axes [N s]."""
         count = int(self.contacts.rigid_contact_count.numpy()[0])
         return self.solver.contact_forces().impulse.numpy()[:count].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Pictures without a display: what a simulation looks like, as arrays and as files."""
+"""Pictures of a simulation without a display, as arrays and as files."""
 
 from .cameras import Camera, as_camera
 from .files import RecordingError

@@ -1,4 +1,4 @@
-"""Cameras: where they stand, and how one is chosen that shows everything."""
+"""Cameras: their pose, and the choice of one that shows everything."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DIRECTIONS: dict[str, tuple[float, float, float]] = {
     "side": (0.0, -1.0, 0.12),
     "top": (0.0, 0.0, 1.0),
 }
-"""From the scene to the camera, by name of the preset; robots look along x."""
+"""Direction from the scene to the camera, by name of the preset; robots look along x."""
 MARGIN = 1.18
-"""How much larger than what it shows a picture is."""
+"""Size of a picture relative to what it shows."""
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a picture is taken from. What is not given is chosen so that the scene fills the picture.
+    """Pose of a camera. What is not given is chosen so that the scene fills the picture.
 
     Example:
         ```python
@@ -38,13 +38,13 @@ class Camera:
     eye: tuple[float, float, float] | None = None
     """Position in world frame [m]; relative to the body with `follow`."""
     target: tuple[float, float, float] | None = None
-    """What is in the middle of the picture, in world frame [m]; relative to the body with `follow`."""
+    """Point in the middle of the picture, in world frame [m]; relative to the body with `follow`."""
     fov: float = 40.0
     """Vertical angle of view [degrees]."""
     zoom: float = 1.0
-    """Above 1 it is nearer than what shows everything; for cameras without `eye`."""
+    """Factor on the size of what is shown; for cameras without `eye`."""
     azimuth: float = 0.0
-    """Turns the camera about the vertical axis through its target [degrees]."""
+    """Rotation of the camera about the vertical axis through its target [degrees]."""
     elevation: float | None = None
     """Height of the camera above the horizon, in place of the preset's [degrees]; for cameras without `eye`."""
     follow: str | None = None
@@ -74,7 +74,7 @@ class Camera:
             raise ValueError(f"camera eye and target are the same point, {self.eye}.")
 
     def turned(self, degrees: float) -> Camera:
-        """This camera, turned about the vertical axis through its target [degrees]."""
+        """Return this camera turned about the vertical axis through its target [degrees]."""
         return replace(self, azimuth=self.azimuth + degrees)
 
 
@@ -89,7 +89,7 @@ def _as_point(name: str, value: Any) -> tuple[float, float, float]:
 
 
 def as_camera(given: Any) -> Camera:
-    """A camera from what a user may give: None, a preset's name, a text of settings, a mapping or a `Camera`.
+    """Return a camera from what a user may give: None, a preset's name, a text of settings, a mapping or a `Camera`.
 
     A text has the form ``side,follow=torso,fov=30`` or ``eye=2/-2/1,target=0/0/0.5``: a preset, fields of `Camera` with
     their values, points with slashes.
@@ -138,7 +138,7 @@ def _read_text(text: str) -> dict[str, Any]:
 def place_camera(
     camera: Camera, points: np.ndarray, aspect: float, anchor: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Where a camera stands and what it shows.
+    """Compute the position of a camera, its axes, and the distance that it shows.
 
     Args:
         camera: The camera.
@@ -188,7 +188,7 @@ def _turn(vector: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def look_along(backward: np.ndarray) -> np.ndarray:
-    """Axes right, up and backward of a camera as columns; up is z as far as possible, y for one that looks down."""
+    """Return right, up and backward axes of a camera as columns; up is near z, or near y for one that looks down."""
     backward = backward / np.linalg.norm(backward)
     up = np.array([0.0, 0.0, 1.0]) if abs(backward[2]) < 0.999 else np.array([0.0, 1.0, 0.0])
     right = np.cross(up, backward)

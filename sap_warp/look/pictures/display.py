@@ -1,4 +1,4 @@
-"""Pictures of a simulation: which model is drawn, and which of its worlds."""
+"""Choose the model that is drawn in pictures of a simulation, and the worlds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .studio import Studio
 
 
 def make_studio(model: newton.Model, load_display: Callable[[], newton.Model] | None) -> Studio:
-    """A studio for ``model``; it draws what ``load_display`` loads, if that is a world with the same bodies."""
+    """Make a studio for ``model``; it draws what ``load_display`` loads, if that is a world with the same bodies."""
     if load_display is None:
         return Studio(model)
     try:
@@ -34,7 +34,7 @@ def make_studio(model: newton.Model, load_display: Callable[[], newton.Model] | 
 
 
 def choose_worlds(given: Any, count: int) -> list[int]:
-    """Numbers of worlds from what a user may give.
+    """Return numbers of worlds from what a user may give.
 
     Raises:
         TypeError: It is no whole number and no sequence of them.
@@ -53,7 +53,7 @@ def choose_worlds(given: Any, count: int) -> list[int]:
 def take_picture(
     sim: Any, camera: Any, size: tuple[int, int], worlds: Any, *, grow: bool = False, **options: Any
 ) -> np.ndarray:
-    """What `Simulation.render` returns; see there. ``grow`` as in `Studio.render`."""
+    """Implement `Simulation.render`, with ``grow`` of `Studio.render`."""
     chosen = choose_worlds(worlds, sim.world_count)
     view = as_camera(camera)
     with sim._team.lock:

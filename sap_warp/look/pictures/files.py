@@ -1,4 +1,4 @@
-"""Files of pictures: films and single frames, whole or not at all."""
+"""Files of pictures: films and single frames, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordingError(RuntimeError):
 
 
 class FrameWriter(Protocol):
-    """Takes frames one after another."""
+    """Writer of a film that takes one frame after another."""
 
     def add(self, frame: np.ndarray) -> None:
         """Append sRGB bytes of shape (height, width, 3)."""
@@ -33,7 +33,7 @@ class FrameWriter(Protocol):
 
 
 def check_file(path: Path, *, suffixes: tuple[str, ...] = SUFFIXES) -> None:
-    """Complain before the work, not after it.
+    """Check the name and folder of a file before the work begins.
 
     Raises:
         RecordingError: The kind of file is not known, a package for it is missing, or its folder does not exist.
@@ -53,7 +53,7 @@ def check_file(path: Path, *, suffixes: tuple[str, ...] = SUFFIXES) -> None:
 
 
 def import_viser() -> Any:
-    """The package viser.
+    """Import the package viser.
 
     Raises:
         RecordingError: It is not installed.
@@ -84,7 +84,7 @@ def _find_ffmpeg() -> Any:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Say which file could not be written, and why.
+    """Turn an OSError inside into an error that says which file could not be written, and why.
 
     Raises:
         RecordingError: In place of an OSError.
@@ -100,12 +100,12 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def part_of(path: Path) -> Path:
-    """Where a file is while it is written."""
+    """Return the temporary name of a file while it is written."""
     return path.with_name(f".{path.stem}.part{path.suffix}")
 
 
 class _Film:
-    """MP4 with H.264, which browsers play."""
+    """MP4 file with H.264, which browsers play."""
 
     def __init__(self, path: Path, fps: float, size: tuple[int, int]):
         self._path, self._even = path, (size[0] - size[0] % 2, size[1] - size[1] % 2)
@@ -135,7 +135,7 @@ class _Film:
 
 
 class _Gif:
-    """GIF that repeats."""
+    """GIF file that repeats."""
 
     def __init__(self, path: Path, fps: float):
         self._path, self._milliseconds = path, max(20, round(100.0 / fps) * 10)  # players are slow below 20 ms
@@ -160,7 +160,7 @@ class _Gif:
 
 
 def open_film(path: Path, fps: float, size: tuple[int, int]) -> FrameWriter:
-    """A writer of the kind that the ending of ``path`` says; ``size`` is width and height [pixels].
+    """Open a writer of the kind that the ending of ``path`` says; ``size`` is width and height [pixels].
 
     It writes to `part_of` the path, which is not there before and to be moved when it is closed.
     """
@@ -168,7 +168,7 @@ def open_film(path: Path, fps: float, size: tuple[int, int]) -> FrameWriter:
 
 
 def write_picture(path: Path, picture: np.ndarray) -> None:
-    """Write a picture of one kind that Pillow knows, PNG for example.
+    """Write a picture in a format that Pillow knows, for example PNG.
 
     Raises:
         RecordingError: It cannot be written.

@@ -1,4 +1,4 @@
-"""Colours of shapes that have none of their own, and of floors."""
+"""Colours of shapes without colours of their own, and of floors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import newton
 import numpy as np
 import warp as wp
 
+from ...model.shapes import shape_type
 from .shade import srgb_to_linear
 
 PALETTE = (
@@ -21,18 +22,18 @@ PALETTE = (
     (0.40, 0.68, 0.72),
     (0.72, 0.53, 0.45),
 )
-"""sRGB colours of bodies whose shapes were given none, one after another."""
+"""Colours (sRGB) of bodies whose shapes have none, one after another."""
 STILL = (0.62, 0.63, 0.65)
-"""sRGB colour of shapes of no body that were given none."""
+"""Colour (sRGB) of shapes without a body that have none."""
 FLOOR = (0.80, 0.81, 0.83)
-"""sRGB colour of a ground plane that was given none."""
+"""Colour (sRGB) of a ground plane that has none."""
 AS_GIVEN, AS_FLOOR, RECOLORED = 0.0, 1.0, 2.0
-"""How a shape is drawn: last entry of its look."""
+"""Modes of drawing a shape, the last entry of its look."""
 
 
 @cache
 def _newton_colors() -> np.ndarray:
-    """Colours that Newton gives to shapes without one, and to the ground plane, which is the last of them."""
+    """Return the colours that Newton gives to shapes without one; the last is the ground plane's."""
     builder = newton.ModelBuilder()
     body = builder.add_body()
     for _ in range(32):
@@ -42,7 +43,7 @@ def _newton_colors() -> np.ndarray:
 
 
 def shape_looks(model: Any) -> np.ndarray:
-    """How shapes are drawn: linear colours, then `AS_GIVEN`, `AS_FLOOR` or `RECOLORED`; shape [shapes, 4]."""
+    """Return how shapes are drawn: linear colour, then `AS_GIVEN`, `AS_FLOOR` or `RECOLORED`; shape [shapes, 4]."""
     given, body = model.shape_color.numpy(), model.shape_body.numpy()
     known = _newton_colors()
     chosen = ~(np.abs(given[:, None] - known).max(axis=2) < 1e-4).any(axis=1)
@@ -51,8 +52,7 @@ def shape_looks(model: Any) -> np.ndarray:
     looks = np.zeros((len(given), 4), np.float32)
     up = _normals_up(model)
     for shape in range(len(given)):
-        is_plane = int(model.shape_type.numpy()[shape]) == int(newton.GeoType.PLANE)
-        if is_plane and up[shape]:
+        if shape_type(model.shape_type.numpy()[shape]).is_plane and up[shape]:
             looks[shape] = (*srgb_to_linear(given[shape] if chosen[shape] else FLOOR), AS_FLOOR)
         elif not chosen[shape]:
             b = int(body[shape])
@@ -62,11 +62,11 @@ def shape_looks(model: Any) -> np.ndarray:
 
 
 def _normals_up(model: Any) -> np.ndarray:
-    """Whether the z axis of each shape without a body points up."""
+    """Return True for shapes without a body whose z axis points up."""
     x, y = model.shape_transform.numpy()[:, 3:5].T
     return (model.shape_body.numpy() < 0) & (1.0 - 2.0 * (x * x + y * y) > 0.99)
 
 
 def as_array(looks: np.ndarray, device: Any) -> wp.array:
-    """On the device."""
+    """Return the looks as an array on the device."""
     return wp.array(looks, dtype=wp.vec4f, device=device)

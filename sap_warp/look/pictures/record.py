@@ -1,4 +1,4 @@
-"""Recording a simulation: as a film, as its last picture, as a page that replays it, or as USD."""
+"""Record a simulation as a film, as its last picture, as a page that replays it, or as USD."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .usd import UsdRecording
 
 
 class Recorder:
-    """Writes what happens in a simulation to a file.
+    """Writes the course of a simulation to a file.
 
     Its ending says what: .mp4, .gif, .png (the last picture), .html (a page to replay), or .usd, .usda, .usdc.
 
@@ -137,7 +137,7 @@ class Recorder:
         return beside(take_picture(self._sim, camera, self._size, self._many, **options))
 
     def close(self) -> Path:
-        """Finish the file; returns its path. Nothing happens the second time.
+        """Finish the file and return its path; a second call does nothing.
 
         Raises:
             RecordingError: It cannot be written, or there are no frames.
@@ -188,7 +188,7 @@ class Recorder:
 
 
 def beside(pictures: np.ndarray) -> np.ndarray:
-    """Pictures of several worlds as one, in rows and columns; shape [n, height, width, 3] to [rows, columns, 3]."""
+    """Put pictures of several worlds side by side: [n, height, width, 3] to [rows, columns, 3]."""
     count, height, width, channels = pictures.shape
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)

@@ -1,4 +1,4 @@
-"""A page that replays a recording in a browser, without Python."""
+"""Page that replays a recording in a browser, without Python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import newton
 import numpy as np
 
+from ...model.shapes import shape_type
 from .cameras import Camera, place_camera
 from .files import import_viser
 from .looks import AS_FLOOR, AS_GIVEN, shape_looks
@@ -73,14 +74,14 @@ class Replay:
         self._recording.insert_sleep(self._seconds)
 
     def as_html(self) -> str:
-        """The page; afterwards nothing can be added."""
+        """Return the page; afterwards nothing can be added."""
         try:
             return self._recording.as_html()
         finally:
             self.close()
 
     def close(self) -> None:
-        """Stop serving what nobody has asked for."""
+        """Stop the server that viser has started."""
         with redirect_stdout(io.StringIO()):
             self._server.stop()
 
@@ -99,13 +100,13 @@ def _spacing(studio: Any, body_q: np.ndarray, world: int) -> float:
 
 
 def _floor_height(model: Any) -> float | None:
-    """Height of the ground plane [m]."""
+    """Return the height of the ground plane [m]."""
     floors = np.flatnonzero(shape_looks(model)[:, 3] == AS_FLOOR)
     return float(model.shape_transform.numpy()[floors[0], 2]) if len(floors) else None
 
 
 def _add_shapes(scene: Any, model: Any, world: int, path: str, first_body: int) -> None:
-    """Meshes of all visible shapes of a world, below the frames of their bodies."""
+    """Add meshes of all visible shapes of a world below the frames of their bodies."""
     looks = shape_looks(model)
     flags, worlds, bodies = model.shape_flags.numpy(), model.shape_world.numpy(), model.shape_body.numpy()
     visible = (flags & int(newton.ShapeFlags.VISIBLE)) != 0
@@ -132,26 +133,13 @@ def _add_shapes(scene: Any, model: Any, world: int, path: str, first_body: int) 
 
 
 def shape_mesh(model: Any, shape: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Vertices [m], shape [n, 3], and triangles, shape [m, 3], of a shape in its own frame; None if it has no end."""
-    kind = newton.GeoType(int(model.shape_type.numpy()[shape]))
-    a, b, c = (float(x) for x in model.shape_scale.numpy()[shape])
+    """Return vertices [m], shape [n, 3], and triangles, shape [m, 3], in the shape's frame; None if it is infinite."""
+    kind, size = shape_type(model.shape_type.numpy()[shape]), model.shape_scale.numpy()[shape]
     scale = np.ones(3)
-    make = newton.Mesh
-    options: dict[str, Any] = {"compute_inertia": False}
-    if kind == newton.GeoType.BOX:
-        mesh = make.create_box(a, b, c, **options)
-    elif kind == newton.GeoType.SPHERE:
-        mesh = make.create_sphere(a, **options)
-    elif kind == newton.GeoType.ELLIPSOID:
-        mesh = make.create_ellipsoid(a, b, c, **options)
-    elif kind == newton.GeoType.CAPSULE:
-        mesh = make.create_capsule(a, b, up_axis=newton.Axis.Z, **options)
-    elif kind == newton.GeoType.CYLINDER:
-        mesh = make.create_cylinder(a, b, up_axis=newton.Axis.Z, **options)
-    elif kind == newton.GeoType.CONE:
-        mesh = make.create_cone(a, b, up_axis=newton.Axis.Z, **options)
+    if kind.is_primitive:
+        mesh = kind.fine_mesh(size)
     elif getattr(model.shape_source[shape], "vertices", None) is not None:
-        mesh, scale = model.shape_source[shape], np.array([a, b, c])
+        mesh, scale = model.shape_source[shape], size
     else:
         return None
     vertices = np.asarray(mesh.vertices, np.float32).reshape(-1, 3) * scale.astype(np.float32)

@@ -1,4 +1,4 @@
-"""From what rays have hit to the colours of a picture: light, floor, background and the average over a pixel."""
+"""Shading: from what rays hit to the colours of a picture, with light, floor, background and averages over pixels."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import warp as wp
 from ...core.kernels.types import Floats, Ints, Poses
 
 NOTHING = wp.constant(wp.uint32(0xFFFFFFFF))
-"""Number of the shape where a ray has hit none."""
+"""Number of the shape of a ray that hits none."""
 TONES = 4096
-"""Entries of the table of bytes."""
+"""Number of entries in the table of bytes."""
 BRIGHTEST = 2.0
-"""Linear value of its last entry."""
+"""Linear value of the last entry of the table."""
 
 
 @wp.struct
 class Light:
-    """How a picture is lit, and how its floor is drawn."""
+    """Light of a picture, and look of its floor."""
 
     toward: wp.vec3f
-    """Direction to the light that casts shadows, of length 1."""
+    """Unit vector to the light that casts shadows."""
     fill: wp.vec3f
-    """Direction to a weak light without shadows, of length 1."""
+    """Unit vector to a weak light without shadows."""
     cell: wp.float32
     """Width of the squares of the floor [m]."""
     fog: wp.float32
@@ -35,7 +35,7 @@ class Light:
 
 @wp.func
 def unpack(color: wp.uint32, linear: Floats) -> wp.vec3f:
-    """Linear colour of packed sRGB bytes; ``linear`` is the value of each byte."""
+    """Return the linear colour of packed sRGB bytes; ``linear`` is the value of each byte."""
     r = linear[wp.int32(color & wp.uint32(255))]
     g = linear[wp.int32((color >> wp.uint32(8)) & wp.uint32(255))]
     b = linear[wp.int32((color >> wp.uint32(16)) & wp.uint32(255))]
@@ -44,14 +44,14 @@ def unpack(color: wp.uint32, linear: Floats) -> wp.vec3f:
 
 @wp.func
 def background(direction: wp.vec3f) -> wp.vec3f:
-    """Colour of what a ray meets behind everything: light at the horizon, blue above."""
+    """Return the colour of a ray that hits nothing: light at the horizon, blue above."""
     t = wp.clamp(wp.abs(direction[2]) * 1.6, 0.0, 1.0)
     return (1.0 - t) * wp.vec3f(0.83, 0.87, 0.91) + t * wp.vec3f(0.40, 0.56, 0.76)
 
 
 @wp.func
 def wave(x: wp.float32, width: wp.float32) -> wp.float32:
-    """Mean over ``width`` about ``x`` of a wave that is 1 and -1 in turn over lengths of 1."""
+    """Return the mean over ``width`` about ``x`` of a square wave of 1 and -1 with half period 1."""
     a = x - 0.5 * width
     b = x + 0.5 * width
     return (ramp(b) - ramp(a)) / width
@@ -59,14 +59,14 @@ def wave(x: wp.float32, width: wp.float32) -> wp.float32:
 
 @wp.func
 def ramp(x: wp.float32) -> wp.float32:
-    """Integral of that wave."""
+    """Return the integral of the square wave."""
     phase = x - 2.0 * wp.floor(0.5 * x)
     return wp.min(phase, 2.0 - phase)
 
 
 @wp.func
 def line(x: wp.float32, half: wp.float32, width: wp.float32) -> wp.float32:
-    """How much of ``width`` about ``x`` is within ``half`` of a whole number."""
+    """Return the share of ``width`` about ``x`` that is within ``half`` of a whole number."""
     near = wp.abs(x - wp.floor(x + 0.5))
     low = wp.max(near - 0.5 * width, -half)
     high = wp.min(near + 0.5 * width, half)
@@ -75,7 +75,7 @@ def line(x: wp.float32, half: wp.float32, width: wp.float32) -> wp.float32:
 
 @wp.func
 def floor_color(point: wp.vec3f, base: wp.vec3f, distance: wp.float32, slope: wp.float32, light: Light) -> wp.vec3f:
-    """Squares in two tones with thin lines between them, averaged over what one ray stands for."""
+    """Return the floor's colour: squares in two tones with thin lines, averaged over the area of one ray."""
     across = wp.max(distance * light.pixel, 1.0e-6) / light.cell
     along = across / wp.max(slope, 0.02)
     width = wp.min(0.5 * (across + along), 8.0)
@@ -100,7 +100,7 @@ def shade(
     linear_in: Floats,
     color_out: wp.array3d[wp.vec3f],
 ):
-    """Linear colour of what each ray has hit.
+    """Compute the linear colour of what each ray has hit.
 
     Args:
         light: Lights and floor.
@@ -155,7 +155,7 @@ def measure(
     body_out: wp.array3d[wp.int32],
     depth_out: wp.array3d[wp.float32],
 ):
-    """Body under each pixel (-1 is none of them, -2 nothing at all) and depth [m], infinite where there is nothing."""
+    """Write the body under each pixel (-1: no body, -2: nothing) and depth [m], infinite where there is nothing."""
     view, row, column = wp.tid()
     shape = shape_in[view, row, column]
     if shape == NOTHING:
@@ -167,13 +167,13 @@ def measure(
 
 
 def srgb_to_linear(color: Any) -> np.ndarray:
-    """Linear values of sRGB ones, both from 0 to 1 (IEC 61966-2-1)."""
+    """Return linear values of sRGB ones, both from 0 to 1 (IEC 61966-2-1)."""
     s = np.asarray(color, float)
     return np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4)
 
 
 def linear_of_bytes(device: Any) -> wp.array:
-    """Linear value of each sRGB byte."""
+    """Return the linear value of each sRGB byte."""
     return wp.array(srgb_to_linear(np.arange(256) / 255.0), dtype=wp.float32, device=device)
 
 
@@ -188,13 +188,13 @@ _TONE = _make_tones()
 
 
 def to_bytes(linear: np.ndarray) -> np.ndarray:
-    """SRGB bytes of linear colours; bright ones come close to white before they are cut."""
+    """Write sRGB bytes of linear colours; bright ones approach white smoothly."""
     index = np.minimum(np.maximum(linear, 0.0) * np.float32((TONES - 1) / BRIGHTEST) + np.float32(0.5), TONES - 1)
     return _TONE[index.astype(np.int32)]
 
 
 def find_edges(shape: np.ndarray, normal: np.ndarray, color: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the pixels of one picture whose neighbours show something else.
+    """List rows and columns of pixels whose neighbours show something else.
 
     Args:
         shape: Number of the shape under each pixel, shape [height, width].

@@ -1,4 +1,4 @@
-"""The studio: a model to be drawn, Newton's ray tracer, and the buffers of both."""
+"""Studio: a model to be drawn, Newton's ray tracer, and the buffers of both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_PIXELS = 2**26
 
 
 class Studio:
-    """Takes pictures of the worlds of a model, wherever it runs; needs neither display nor GPU.
+    """Takes pictures of the worlds of a model on any device; needs neither display nor GPU.
 
     What is drawn can be another model than the one that is simulated: one world with the same bodies, whose shapes are
     made for the eye. Then worlds are drawn one after another, else all at once.
@@ -56,7 +56,7 @@ class Studio:
         self._buffers: dict[tuple[int, int, int], dict[str, wp.array]] = {}
 
     def _find_bodies(self) -> wp.array:
-        """Body of each drawn shape, counted from the first of its world."""
+        """Return the body of each drawn shape, counted from the first one of its world."""
         body = self._drawn.shape_body.numpy().copy()
         starts = _body_starts(self._drawn)
         moves = body >= 0
@@ -84,7 +84,7 @@ class Studio:
             size: Width and height [pixels].
             samples: Smoothness of edges: pixels at edges are the mean of ``samples`` x ``samples`` rays.
             kind: ``"color"``, ``"depth"`` or ``"segmentation"``; the last two take one ray for each pixel.
-            grow: Let cameras without a place of their own also show where things have been, so that a film does not
+            grow: Let cameras without a pose of their own also show where things have been, so that a film does not
                 shake.
 
         Returns:
@@ -98,12 +98,12 @@ class Studio:
         results = []
         for group in [list(worlds)] if self.display is None else [[world] for world in worlds]:
             self._pose(body_q, poses, group[0])
-            places = [self._place(camera, poses, world, width / height, grow) for world in group]
-            results.append(self._take(group, places, camera.fov, (width, height, samples), kind))
+            views = [self._view(camera, poses, world, width / height, grow) for world in group]
+            results.append(self._take(group, views, camera.fov, (width, height, samples), kind))
         return np.concatenate(results)
 
     def _pose(self, body_q: wp.array, poses: np.ndarray, world: int) -> None:
-        """Put the drawn bodies where those of the simulation are, and bring the tree of the shapes up to date."""
+        """Move the drawn bodies to those of the simulation, and update the tree of the shapes."""
         if self.display is not None:
             own = poses[self._starts[world] : self._starts[world + 1]].astype(np.float32)
             own[:, :3] -= self._offset(world)
@@ -121,7 +121,7 @@ class Studio:
         return np.zeros(3) if self._offsets is None else self._offsets[world]
 
     def points(self, poses: np.ndarray, world: int) -> np.ndarray:
-        """Corners of what a picture of a world should show [m], shape [n, 3]; ``poses`` as in `render`."""
+        """Return corners of what a picture of a world should show [m], shape [n, 3]; ``poses`` as in `render`."""
         drawn = 0 if self.display is not None else world
         if drawn not in self._extents:
             self._extents[drawn] = Extent(self._drawn, drawn)
@@ -131,10 +131,10 @@ class Studio:
         shifted[:, :3] -= self._offset(world)
         return self._extents[drawn].points(shifted) + self._offset(world)
 
-    def _place(
+    def _view(
         self, camera: Camera, poses: np.ndarray, world: int, aspect: float, grow: bool
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """See `place_camera`."""
+        """Return the result of `place_camera` for a world."""
         anchor = None
         if camera.follow is not None:
             anchor = self.position(camera.follow, poses, world)
@@ -148,22 +148,22 @@ class Studio:
         return place_camera(camera, points, aspect, anchor)
 
     def _grow(self, points: np.ndarray, world: int) -> np.ndarray:
-        """Corners of the box around ``points`` and all that were seen before, as far as they are not lost."""
+        """Extend the box around ``points`` by all that were seen before but far outliers, and return its corners."""
         first = self._seen.setdefault(world, points)
         low, high = first.min(axis=0), first.max(axis=0)
-        room = 2.0 * (high - low).max()
-        near = points[((points > low - room) & (points < high + room)).all(axis=1)]
+        margin = 2.0 * (high - low).max()
+        near = points[((points > low - margin) & (points < high + margin)).all(axis=1)]
         kept = np.concatenate([first, near])
         extremes = np.concatenate([kept.argmin(axis=0), kept.argmax(axis=0)])
         self._seen[world] = np.concatenate([first, kept[np.unique(extremes)]]) if len(near) else first
         return self._seen[world]
 
     def forget(self) -> None:
-        """Start growing pictures anew."""
+        """Forget what earlier pictures have shown."""
         self._seen.clear()
 
     def position(self, name: str, poses: np.ndarray, world: int) -> np.ndarray:
-        """Where the body of that name is in a world [m], shape [3]; ``poses`` of all bodies of the simulation.
+        """Return the position of the body of that name in a world [m], shape [3]; ``poses`` of all bodies.
 
         Raises:
             ValueError: There is no such body, or several.
@@ -187,7 +187,7 @@ class Studio:
     def _take(
         self,
         worlds: list[int],
-        places: list[tuple[np.ndarray, np.ndarray, float]],
+        views: list[tuple[np.ndarray, np.ndarray, float]],
         fov: float,
         size: tuple[int, int, int],
         kind: str,
@@ -195,14 +195,14 @@ class Studio:
         width, height, samples = size
         device = self._drawn.device
         poses = []
-        for world, (eye, axes, _) in zip(worlds, places, strict=True):
+        for world, (eye, axes, _) in zip(worlds, views, strict=True):
             poses.append([*(eye - self._offset(world)), *_quaternion(axes)])
         cameras = wp.array(np.array(poses, np.float32), dtype=wp.transformf, device=device)
         rays = self._get_rays(width, height, fov)
         chosen = wp.array([0] if self.display is not None else worlds, dtype=wp.int32, device=device)
         if kind != "color":
             return self._measure(cameras, rays, chosen, kind)
-        light = self._light(min(place[2] for place in places), fov, height)
+        light = self._light(min(distance for _, _, distance in views), fov, height)
         layers = self._shade(cameras, rays, chosen, light)
         color = layers["color"].numpy()
         if samples > 1:
@@ -228,7 +228,7 @@ class Studio:
         return layers
 
     def _measure(self, cameras: wp.array, rays: wp.array, chosen: wp.array, kind: str) -> np.ndarray:
-        """Trace rays and say how far they went, or which body they hit."""
+        """Trace rays and return their depth, or the body that they hit."""
         layers = self._trace(cameras, rays, chosen, {"distance": "forward_depth"})
         size, device = layers["shape"].shape, self._drawn.device
         body, depth = (wp.empty(size, dtype=dtype, device=device) for dtype in (wp.int32, wp.float32))
@@ -239,7 +239,7 @@ class Studio:
     def _trace(
         self, cameras: wp.array, rays: wp.array, chosen: wp.array, wanted: Mapping[str, str]
     ) -> dict[str, wp.array]:
-        """Layers of what rays hit: ``shape``, and those ``wanted``, by what the ray tracer calls their images."""
+        """Return images of what rays hit: ``shape``, and those ``wanted``, by their names in the ray tracer."""
         height, width = rays.shape[:2]
         layers = self._get_buffers(len(cameras), width, height)
         if not self._drawn.bvh_shape_count_enabled:  # the ray tracer leaves the images alone then
@@ -250,7 +250,7 @@ class Studio:
         return layers
 
     def _light(self, distance: float, fov: float, rows: int) -> Any:
-        """Light and floor of a picture of something that is ``distance`` away [m]."""
+        """Return light and floor for a picture of something that is ``distance`` away [m]."""
         light = Light()
         light.toward, light.fill = wp.vec3f(*_TOWARD), wp.vec3f(*_FILL)
         height = 2.0 * distance * math.tan(math.radians(fov) / 2.0)
@@ -270,7 +270,7 @@ class Studio:
         return self._rays[key]
 
     def _get_buffers(self, views: int, width: int, height: int) -> dict[str, wp.array]:
-        """Images of a full picture are kept, those for its edges are made anew."""
+        """Return image buffers: those of a full picture are kept, those for its edges are made anew."""
         key = (views, width, height)
         if key in self._buffers:
             return self._buffers[key]
@@ -283,7 +283,7 @@ class Studio:
 
 
 def _rays(x: np.ndarray, y: np.ndarray, width: int, height: int, fov: float) -> np.ndarray:
-    """Origins and directions in the frame of a camera through points of its picture [pixels], from the upper left."""
+    """Return origins and directions, in camera frame, of rays through points of the picture [pixels]."""
     half = math.tan(math.radians(fov) / 2.0)
     rays = np.zeros((*x.shape, 2, 3), np.float32)
     rays[..., 1, 0] = (2.0 * x / width - 1.0) * half * width / height
@@ -294,7 +294,7 @@ def _rays(x: np.ndarray, y: np.ndarray, width: int, height: int, fov: float) -> 
 
 
 def _subpixel_rays(rows: np.ndarray, columns: np.ndarray, size: tuple[int, int, int], fov: float) -> np.ndarray:
-    """Rays through some pixels, no two of one in the same row or column; shape [pixels, n, 1, 2, 3]."""
+    """Return rays through some pixels, no two of one in the same row or column; shape [pixels, n, 1, 2, 3]."""
     width, height, samples = size
     i, j = (index.ravel() for index in np.mgrid[0:samples, 0:samples])
     x = (i + (j + 0.5) / samples) / samples
@@ -303,7 +303,7 @@ def _subpixel_rays(rows: np.ndarray, columns: np.ndarray, size: tuple[int, int, 
 
 
 def check_picture(size: tuple[int, int], samples: int, kind: str = "color") -> None:
-    """Refuse pictures that cannot be.
+    """Refuse impossible sizes of pictures.
 
     Raises:
         ValueError: A size, the number of rays or the kind is not possible.
@@ -320,7 +320,7 @@ def check_picture(size: tuple[int, int], samples: int, kind: str = "color") -> N
 
 
 def _body_starts(model: newton.Model) -> np.ndarray:
-    """First body of each world, and behind the last one."""
+    """Return the first body of each world, and the end."""
     worlds = max(int(model.world_count), 1)
     if model.body_world_start is None:
         return np.array([0, model.body_count])
@@ -328,7 +328,7 @@ def _body_starts(model: newton.Model) -> np.ndarray:
 
 
 def _world_offsets(model: newton.Model, starts: np.ndarray) -> np.ndarray | None:
-    """How far each world is from the first, by what stands still in them [m]; None if nothing does."""
+    """Return the distance of each world from the first [m], by what is fixed in them; None if nothing is."""
     still = (model.shape_body.numpy() < 0) & (model.shape_world.numpy() >= 0)
     world, position = model.shape_world.numpy()[still], model.shape_transform.numpy()[still][:, :3]
     if not len(world):
@@ -338,5 +338,5 @@ def _world_offsets(model: newton.Model, starts: np.ndarray) -> np.ndarray | None
 
 
 def _quaternion(axes: np.ndarray) -> np.ndarray:
-    """Quaternion xyzw of a rotation matrix."""
+    """Return the quaternion xyzw of a rotation matrix."""
     return np.array(wp.quat_from_matrix(wp.mat33(*axes.ravel().tolist())))

@@ -1,4 +1,4 @@
-"""Recording to USD, by Newton's own writer: geometry once, poses over time, for any tool that reads USD."""
+"""Record to USD with Newton's writer: geometry once, poses over time, for any tool that reads USD."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class UsdRecording:
     """Collects poses of the bodies of some worlds; one time code is one frame."""
 
     def __init__(self, sim: Any, worlds: list[int], path: Path, fps: float):
-        """Write the shapes of ``worlds`` to ``path``; several worlds stand side by side.
+        """Write the shapes of ``worlds`` to ``path``; several worlds are put side by side.
 
         Args:
             sim: The simulation.

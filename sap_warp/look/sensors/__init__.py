@@ -1,4 +1,4 @@
-"""What a robot could measure: forces in joints and contacts, distances along rays, and what Newton's sensors need."""
+"""Sensors of a robot: forces in joints and contacts, distances along rays, and inputs of Newton's sensors."""
 
 from .forces import ForceSensors
 from .observables import Observed

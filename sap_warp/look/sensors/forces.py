@@ -13,17 +13,17 @@ from ...core.runtime.capture import launches
 
 
 class ForceSensors:
-    """Joint and contact forces of a simulation; arrays are made once and overwritten when they are asked for."""
+    """Joint and contact forces of a simulation; arrays are made once and overwritten at each call."""
 
     def __init__(self, sim: Any):
-        """Nothing is allocated yet."""
+        """Store the simulation; nothing is allocated yet."""
         self._sim = sim
         self._joint: SimpleNamespace | None = None
         self._contact: Any = None
 
     @launches
     def joint_forces(self) -> Any:
-        """See `Simulation.joint_forces`."""
+        """Implement `Simulation.joint_forces`."""
         sim = self._sim
         found = [shard.solver.joint_forces(shard.control) for shard in sim.shards]
         if self._joint is None:
@@ -35,7 +35,7 @@ class ForceSensors:
 
     @launches
     def contact_forces(self) -> Any:
-        """See `Simulation.contact_forces`."""
+        """Implement `Simulation.contact_forces`."""
         found = [shard.solver.contact_forces().body_wrench for shard in self._sim.shards]
         if self._contact is None:
             self._contact = self._view("contact_forces", wp.spatial_vectorf, "body")
@@ -48,7 +48,7 @@ class ForceSensors:
 
 
 def _gather(parts: list[wp.array], whole: wp.array) -> None:
-    """Arrays of shards one after another; worlds are split in order."""
+    """Concatenate arrays of shards; worlds are split in order."""
     first = 0
     for part in parts:
         count = min(part.shape[0], whole.shape[0] - first)
@@ -57,6 +57,6 @@ def _gather(parts: list[wp.array], whole: wp.array) -> None:
 
 
 def shard_shapes(sim: Any) -> list[np.ndarray]:
-    """Number in the whole model of each shape of each shard."""
+    """Return the index in the whole model of each shape of each shard."""
     everything = np.arange(sim.model.shape_count)
     return [everything if shard.share is None else shard.share.shapes for shard in sim.shards]

@@ -8,8 +8,10 @@ from ...core.kernels.launch import plain_kernel
 from ...core.kernels.spatial import number
 from ...core.kernels.types import Ints, Poses, Vectors
 
+transform = number.transform
+
 BY_BODY, BY_YAW, BY_WORLD = wp.constant(0), wp.constant(1), wp.constant(2)
-"""How the frame of a sensor turns: with its body, with its heading only, or not at all."""
+"""Rotation of a sensor's frame: that of its body, the body's heading only, or none."""
 
 
 @wp.kernel(enable_backward=False, module="unique")
@@ -24,7 +26,7 @@ def add_pair_forces(
     force_out: wp.array3d[wp.vec3f],
     contacts_out: wp.array3d[wp.int32],
 ):
-    """Add up the forces on what is in rows by what is in columns; the tables are by shape, with -1 for neither."""
+    """Sum the forces on shapes with a row by shapes with a column; tables are by shape, -1 for neither."""
     i = wp.tid()
     if i >= count_in[0]:
         return
@@ -50,9 +52,7 @@ def add_pair_forces(
 
 
 @plain_kernel
-def place_frames(
-    body_in: Ints, turn: int, offset: wp.transformf, pose_in: wp.array[number.transform], frame_out: Poses
-):
+def place_frames(body_in: Ints, turn: int, offset: wp.transformf, pose_in: wp.array[transform], frame_out: Poses):
     """Place a sensor in every world: at a body, or at the origin."""
     world = wp.tid()
     p = wp.vec3f(0.0)
@@ -80,7 +80,7 @@ def find_hits(
     distance_out: wp.array2d[wp.float32],
     point_out: wp.array2d[wp.vec3f],
 ):
-    """Write the length of each ray and where it ends, in world frame [m]; ``found_in`` is 0 where it hits nothing."""
+    """Write the length of each ray and its end, in world frame [m]; ``found_in`` is 0 where it hits nothing."""
     world, i = wp.tid()
     distance = found_in[world, 0, i]
     if distance <= 0.0 or distance > longest:
@@ -93,6 +93,6 @@ def find_hits(
 
 @wp.kernel(enable_backward=False)
 def difference(after_in: wp.array[wp.spatial_vectorf], rate: wp.float32, change: wp.array[wp.spatial_vectorf]):
-    """Turn ``change``, which holds the values before, into the rate of change."""
+    """Turn ``change``, which holds the earlier values, into the rate of change."""
     b = wp.tid()
     change[b] = (after_in[b] - change[b]) * rate

@@ -1,4 +1,4 @@
-"""What Newton's sensors read beside the state: Newton's observables, filled by the steps of a simulation."""
+"""Observables that Newton's sensors read beside the state, filled by the steps of a simulation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .kernels import difference
 
 _KIND = newton.solvers.SolverBase.ObservableKind
 OFFERED = {"body_qdd": _KIND.BODY_QDD, "contact_f": _KIND.CONTACT_F, "body_parent_f": _KIND.BODY_PARENT_F}
-"""By name."""
+"""Observables by name."""
 
 
 class _Allocator(newton.solvers.SolverBase):
-    """Makes Newton's containers; steps are taken by others."""
+    """Solver that only makes Newton's containers; steps are taken by the simulation."""
 
     SUPPORTED_OBSERVABLES = frozenset(OFFERED.values())
 
@@ -47,12 +47,12 @@ class Observed:
 
     @property
     def needs_last_step(self) -> bool:
-        """Whether the last step has to be taken alone."""
+        """True if the last step has to be taken alone."""
         return self.arrays.body_qdd is not None
 
     @launches
     def before(self) -> None:
-        """Keep what the next step changes."""
+        """Store what the next step changes."""
         if self.arrays.body_qdd is not None:
             wp.copy(self.arrays.body_qdd, self._sim.state.body_qd)
 

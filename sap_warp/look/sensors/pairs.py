@@ -14,7 +14,7 @@ from .kernels import add_pair_forces
 
 
 class ContactPairs:
-    """Forces on some bodies or shapes by others, in the last step; see `Simulation.contact_pairs`."""
+    """Forces on some bodies or shapes by others in the last step; see `Simulation.contact_pairs`."""
 
     def __init__(self, sim: Any, on: str | Iterable[str], by: str | Iterable[str] | None, kind: str):
         """Look up names.
@@ -42,7 +42,7 @@ class ContactPairs:
         """Contacts between them."""
 
     def _table(self, patterns: Any) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Place of every shape of the model among what was chosen, -1 if it was not; and names of the places."""
+        """Return the index of each shape of the model among the chosen ones, -1 if not chosen, and their names."""
         sim, model = self._sim, self._sim.model
         shape_body, shape_world = model.shape_body.numpy(), model.shape_world.numpy()
         if patterns is None:
@@ -66,7 +66,7 @@ class ContactPairs:
 
     @launches
     def update(self) -> wp.array:
-        """Compute `force` and `count` of the last step, and return the first."""
+        """Compute `force` and `count` of the last step, and return `force`."""
         self.force.zero_()
         self.count.zero_()
         for shard, tables in zip(self._sim.shards, self._tables, strict=True):

@@ -1,4 +1,4 @@
-"""Rays that measure distances: range finders, lidars and height scans, on Newton's ray tracer."""
+"""Rays that measure distances with Newton's ray tracer: range finders, lidars and height scans."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class RaySensor:
 
     @launches
     def update(self) -> wp.array:
-        """Measure in the present state; returns `distance`."""
+        """Measure in the present state and return `distance`."""
         sim, device = self._sim, self._sim.device
         body_q = sim.state.body_q
-        place = place_frames.of(Variant(number=TYPES[sim.precision]))
+        kernel = place_frames.of(Variant(number=TYPES[sim.precision]))
         inputs = [self._bodies, self._turn, self._offset, body_q]
-        wp.launch(place, sim.world_count, inputs=inputs, outputs=[self._frames], device=device)
+        wp.launch(kernel, sim.world_count, inputs=inputs, outputs=[self._frames], device=device)
         if body_q.dtype is not wp.transformf:
             self._poses.assign(body_q.numpy().astype(np.float32))
             body_q = self._poses
@@ -94,7 +94,7 @@ class RaySensor:
 
 
 def height_scan(sim: Any, body: str, size: tuple[float, float], spacing: float, **options: Any) -> RaySensor:
-    """Rays that look down on a grid around a body and turn with its heading; see `Simulation.height_scan`."""
+    """Make rays that look down on a grid around a body and turn with its heading; see `Simulation.height_scan`."""
     if not (spacing > 0.0 and min(size) >= 0.0):
         raise ValueError(f"size is {size} and spacing {spacing}; the one must not be negative, the other positive.")
     above = float(options.pop("above", 10.0))
@@ -113,7 +113,7 @@ def _one(sim: Any, name: str) -> int:
 
 
 def _hit_model(sim: Any, ignore: Any) -> Any:
-    """The model as rays see it: its colliding shapes but those of ignored bodies, with a tree of their own."""
+    """Return the model that rays hit: colliding shapes except those of ignored bodies, with their own tree."""
     whole = sim.model
     physical = (whole.shape_flags.numpy() & int(newton.ShapeFlags.COLLIDE_SHAPES)) != 0
     patterns = [ignore] if isinstance(ignore, str) else list(ignore)

@@ -1,4 +1,4 @@
-"""Named signals of a simulation over time: what they are called, how they are collected, written and drawn."""
+"""Named signals of a simulation over time: their names, collection, files and drawings."""
 
 from .catalog import Signal, SignalError, find_signals, list_signals
 from .recording import SignalRecording

@@ -1,4 +1,4 @@
-"""What signals there are, and which entries of which arrays their names stand for.
+"""Catalogue of signals: their names, and the entries of arrays that they stand for.
 
 A name is a quantity, or a quantity, a colon and a pattern of names: ``iterations``, ``joint_q:left_knee``,
 ``body_q:torso.z``, ``contact_force:*_foot``. Quantities of bodies have components, of which one can be chosen behind a
@@ -29,13 +29,13 @@ class Quantity:
     """One kind of signal."""
 
     kind: str
-    """Of what there is one of: world, body, dof, coord or actuator."""
+    """Entity that the quantity belongs to: world, body, dof, coord or actuator."""
     unit: str
-    """Of its numbers."""
+    """Unit of the numbers."""
     text: str
-    """What it is."""
+    """Description."""
     components: tuple[str, ...] = ()
-    """Names of its numbers, if there are several."""
+    """Names of the numbers, if there are several."""
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -73,15 +73,15 @@ class Signal:
     quantity: str
     """One of `QUANTITIES`."""
     unit: str
-    """Of the number."""
+    """Unit of the number."""
     source: Source
     """The array."""
     entries: np.ndarray
-    """Entry of that array, as a flat array of numbers, for each world."""
+    """Entry for each world, in the array as a flat array of numbers."""
 
 
 def list_signals(sim: Any) -> list[str]:
-    """Names of all signals of a simulation, without components: for menus and messages."""
+    """Return the names of all signals of a simulation, without components, for menus and messages."""
     names = []
     for name, quantity in QUANTITIES.items():
         if quantity.kind == "world":
@@ -92,7 +92,7 @@ def list_signals(sim: Any) -> list[str]:
 
 
 def find_signals(sim: Any, names: str | Iterable[str]) -> list[Signal]:
-    """Signals by name.
+    """Return signals by name.
 
     Args:
         sim: The simulation.
@@ -142,8 +142,8 @@ def _expand(sim: Any, cache: SourceCache, text: str) -> Sequence[Signal]:
     signals = []
     for column, entity in zip(columns, names, strict=True):
         for part in (component,) if component else (quantity.components or ("",)):
-            place = quantity.components.index(part) if part else 0
-            entries = (starts + int(column)) * source.width + place
+            offset = quantity.components.index(part) if part else 0
+            entries = (starts + int(column)) * source.width + offset
             full = f"{name}:{entity}" + (f".{part}" if part else "")
             signals.append(Signal(full, name, quantity.unit, source, entries))
     return signals

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _INSTALL = "pip install 'sap-warp[plot]', or write .csv." + see("missing-extra")
 SUFFIXES = (".csv", ".npz", ".parquet", ".png", ".svg", ".pdf")
 FEW_WORLDS = 6
-"""Up to so many worlds each has its own line in a drawing; more are drawn as mean and range."""
+"""Most worlds that have a line each in a drawing; more are drawn as mean and range."""
 
 
 def check_signal_file(path: Path) -> None:
-    """Complain before the work, not after it.
+    """Check the name and folder of a file before the work begins.
 
     Raises:
         ValueError: The kind of file is not known, or its folder does not exist.
@@ -40,7 +40,7 @@ def check_signal_file(path: Path) -> None:
 
 
 def import_pyarrow() -> Any:
-    """The package pyarrow with Parquet; an error says what to install."""
+    """Import pyarrow with Parquet; an error says what to install."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -50,7 +50,7 @@ def import_pyarrow() -> Any:
 
 
 def import_matplotlib() -> Any:
-    """Classes of a figure and its canvas; an error says what to install."""
+    """Return classes of a figure and its canvas; an error says what to install."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def import_matplotlib() -> Any:
 
 
 def write_any(record: SignalRecording, path: Path) -> Path:
-    """See `SignalRecording.save`."""
+    """Implement `SignalRecording.save`."""
     check_signal_file(path)
     writers: dict[str, Callable[[SignalRecording, Path], Path]] = {
         ".csv": write_csv,
@@ -71,7 +71,7 @@ def write_any(record: SignalRecording, path: Path) -> Path:
 
 
 def _columns(record: SignalRecording) -> dict[str, np.ndarray]:
-    """The table: samples one after another, worlds of each together."""
+    """Return the table: samples one after another, worlds of each together."""
     worlds, samples = len(record.worlds), len(record)
     table: dict[str, np.ndarray] = {"time": np.repeat(record.time, worlds), "step": np.repeat(record.step, worlds)}
     table["world"] = np.tile(record.worlds, samples)
@@ -82,7 +82,7 @@ def _columns(record: SignalRecording) -> dict[str, np.ndarray]:
 
 
 def write_csv(record: SignalRecording, path: Path) -> Path:
-    """See `SignalRecording.to_csv`."""
+    """Implement `SignalRecording.to_csv`."""
     table = _columns(record)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -92,7 +92,7 @@ def write_csv(record: SignalRecording, path: Path) -> Path:
 
 
 def write_npz(record: SignalRecording, path: Path) -> Path:
-    """See `SignalRecording.to_npz`."""
+    """Implement `SignalRecording.to_npz`."""
     arrays: dict[str, Any] = {
         "time": record.time,
         "step": record.step,
@@ -105,14 +105,14 @@ def write_npz(record: SignalRecording, path: Path) -> Path:
 
 
 def write_parquet(record: SignalRecording, path: Path) -> Path:
-    """See `SignalRecording.to_parquet`."""
+    """Implement `SignalRecording.to_parquet`."""
     pyarrow = import_pyarrow()
     pyarrow.parquet.write_table(pyarrow.table(_columns(record)), path)
     return path
 
 
 def write_plot(record: SignalRecording, path: Path) -> Path:
-    """See `SignalRecording.plot`."""
+    """Implement `SignalRecording.plot`."""
     Figure, Canvas = import_matplotlib()
     groups: dict[str, list[int]] = {}
     for i, signal in enumerate(record.signals):
@@ -134,7 +134,7 @@ def write_plot(record: SignalRecording, path: Path) -> Path:
 
 
 def _draw(axis: Any, record: SignalRecording, i: int) -> None:
-    """One signal: a line for each of a few worlds, or mean and range of many."""
+    """Draw one signal: a line for each of a few worlds, or mean and range of many."""
     values, name = record.values[:, i], record.names[i].partition(":")[2] or record.names[i]
     if len(record.worlds) > FEW_WORLDS:
         (line,) = axis.plot(record.time, values.mean(axis=1), label=name, linewidth=1.2)

@@ -9,12 +9,12 @@ from ...core.kernels.launch import plain_kernel
 from ...core.kernels.spatial import number
 from ...core.kernels.types import Doubles, Floats, Ints, Vectors
 
-scalar, vec3 = number.scalar, number.vec3
+scalar, vec3, transform = number.scalar, number.vec3, number.transform
 
 
 @wp.kernel(enable_backward=False, module="unique")
 def store_force(wrench_in: wp.array[wp.spatial_vectorf], out: Floats):
-    """Write the force of each wrench, and its size behind it."""
+    """Write the force of each wrench, followed by its magnitude."""
     b = wp.tid()
     w = wrench_in[b]
     f = wp.vec3f(w[0], w[1], w[2])
@@ -63,7 +63,7 @@ def slip(
 @plain_kernel
 def energy(
     start_in: Ints,
-    pose_in: wp.array[number.transform],
+    pose_in: wp.array[transform],
     twist_in: wp.array[wp.spatial_vectorf],
     mass_in: Floats,
     inertia_in: wp.array[wp.mat33f],
@@ -71,7 +71,7 @@ def energy(
     gravity_in: Vectors,
     out: Doubles,
 ):
-    """Write the kinetic energy of each world, behind them that of gravity, behind them both together [J]."""
+    """Write the kinetic energy of each world, then that of gravity, then their sums [J]."""
     world = wp.tid()
     worlds = start_in.shape[0] - 1
     kinetic = wp.float64(0.0)

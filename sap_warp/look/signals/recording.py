@@ -1,4 +1,4 @@
-"""Collecting signals while a simulation runs."""
+"""Collect signals while a simulation runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .catalog import Signal, find_signals
 from .kernels import gather
 
 CHUNK = 256
-"""Samples that wait on the device before they are read together."""
+"""Samples that are kept on the device before they are read together."""
 
 
 class SignalRecording:
-    """Signals over time: samples are copied on the device after every ``every`` steps, and read in bundles.
+    """Signals over time: samples are copied on the device every ``every`` steps, and read in bundles.
 
     Example:
         ```python
@@ -55,7 +55,7 @@ class SignalRecording:
         self._remove: Callable[[], None] | None = sim.add_callback(self._sample, every)
 
     def _plan(self, device: Any) -> list[tuple[Any, int, list[wp.array]]]:
-        """One launch for each array that signals are entries of."""
+        """Plan one launch for each array that signals are entries of."""
         wanted: dict[int, tuple[Any, list[tuple[int, int]]]] = {}
         seen: set[int] = set()
         for s, signal in enumerate(self.signals):
@@ -95,7 +95,7 @@ class SignalRecording:
             self._row = 0
 
     def stop(self) -> None:
-        """Take no more samples. Nothing happens the second time."""
+        """Take no more samples; a second call does nothing."""
         if self._remove is not None:
             self._remove()
             self._remove = None
@@ -135,7 +135,7 @@ class SignalRecording:
         return len(self._times)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Samples of one signal, shape (samples, worlds); of all components of a vector with one more axis behind."""
+        """Return samples of one signal, shape (samples, worlds); a vector has one more axis."""
         names = self.names
         if name in names:
             return self.values[:, names.index(name)]
@@ -177,7 +177,7 @@ class SignalRecording:
         return write_plot(self, Path(path))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write what the ending of the name says: .csv, .npz, .parquet, or a drawing (.png, .svg, .pdf)."""
+        """Write the format of the file's ending: .csv, .npz, .parquet, or a drawing (.png, .svg, .pdf)."""
         from .files import write_any
 
         return write_any(self, Path(path))

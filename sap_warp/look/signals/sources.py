@@ -19,25 +19,25 @@ class Part:
     """A run of entries of a source, for example those of one shard."""
 
     array: wp.array
-    """Flat numbers."""
+    """Flat array of numbers."""
     first: int
-    """Entry of the source that it begins with."""
+    """First entry of the source that the part holds."""
 
 
 @dataclass(eq=False)
 class Source:
-    """What samples of some signals are read from."""
+    """Arrays from which samples of some signals are read."""
 
     parts: list[Part]
     """Arrays that hold the entries, one after another."""
     width: int = 1
-    """Numbers of one entity."""
+    """Numbers per entity."""
     refresh: list[Callable[[], None]] = field(default_factory=list)
-    """What to launch before the arrays are read."""
+    """Launches before the arrays are read."""
 
 
 def as_numbers(array: wp.array) -> tuple[wp.array, int]:
-    """A Warp array of vectors or poses as one of numbers that shares its memory, and how many belong to an entry."""
+    """Return a Warp array of vectors or poses as numbers in the same memory, and the numbers per entry."""
     scalar = getattr(array.dtype, "_wp_scalar_type_", array.dtype)
     width = wp.types.type_size_in_bytes(array.dtype) // wp.types.type_size_in_bytes(scalar)
     flat = wp.array(
@@ -61,7 +61,7 @@ class SourceCache:
         self._made: dict[str, Source] = {}
 
     def get(self, quantity: str) -> Source:
-        """The source of a quantity."""
+        """Return the source of a quantity."""
         if quantity in ("kinetic_energy", "potential_energy", "energy"):
             return self._energies(quantity)
         if quantity not in self._made:
@@ -95,7 +95,7 @@ class SourceCache:
         return Source(parts)
 
     def _energies(self, quantity: str) -> Source:
-        """Kinetic, potential and both together, by one launch."""
+        """Return the source of kinetic energy, potential energy and their sum, filled by one launch."""
         if "energies" not in self._made:
             sim, model = self._sim, self._sim.model
             out = wp.zeros(3 * sim.world_count, dtype=wp.float64, device=model.device)
@@ -114,7 +114,7 @@ class SourceCache:
         return self._made[quantity]
 
     def _contact_force(self) -> Source:
-        """Net force on each body, and its size."""
+        """Return the source of the net force on each body, and its magnitude."""
         sim = self._sim
         out = wp.zeros(4 * max(sim.model.body_count, 1), dtype=wp.float32, device=sim.device)
         firsts = np.cumsum([0, *(shard.model.body_count for shard in sim.shards)])
@@ -132,7 +132,7 @@ class SourceCache:
         return Source([Part(out, 0)], 4, steps)
 
     def _of_contacts(self, launch: Callable[[Any, wp.array], Callable[[], None]]) -> Source:
-        """What a kernel finds in the contacts of each world."""
+        """Return the source that a kernel fills from the contacts of each world."""
         parts, steps, first = [], [], 0
         for shard in self._sim.shards:
             out = wp.zeros(shard.world_count, dtype=wp.float64, device=self._sim.device)

@@ -1,4 +1,4 @@
-"""A page in the browser that shows a simulation while it runs, and lets people act on it."""
+"""Page in the browser that shows a simulation while it runs, and lets people act on it."""
 
 from .options import ViewerError, ViewerOptions
 from .show import show

@@ -1,4 +1,4 @@
-"""How many steps belong to the next frame, and when it is due."""
+"""Clock of a page: how many steps belong to the next frame, and when it is due."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 
 CATCH_UP = 0.1
-"""Time that a simulation may be late before it gives up on catching up [s]."""
+"""Delay after which a simulation gives up on catching up [s]."""
 
 
 class Clock:
     """Paces a simulation to a multiple of real time, or lets it run as fast as it goes."""
 
     def __init__(self, fps: float, speed: float, steps_per_frame: int | None, now: Callable[[], float] | None = None):
-        """Nothing has been shown yet.
+        """Begin before the first frame.
 
         Args:
             fps: Frames per second.
@@ -31,11 +31,11 @@ class Clock:
         """When the next frame is due."""
 
     def restart(self) -> None:
-        """After a pause, or when the speed has changed: nothing is owed from before."""
+        """Drop the delay after a pause, or when the speed has changed."""
         self._owed, self.due = 0.0, self.now()
 
     def steps(self, dt: float) -> int:
-        """Steps of ``dt`` [s] that belong to the frame that begins now."""
+        """Return the number of steps of ``dt`` [s] that belong to the frame that begins now."""
         if self.steps_per_frame is not None:
             return self.steps_per_frame
         if math.isinf(self.speed):  # as many as fit into a frame, more and more until they do
@@ -46,13 +46,13 @@ class Clock:
         return count
 
     def took(self, steps: int, elapsed: float) -> None:
-        """Learn that ``steps`` steps took ``elapsed`` seconds."""
+        """Record that ``steps`` steps took ``elapsed`` seconds."""
         if steps > 0:
             cost = elapsed / steps
             self._step_cost = cost if self._step_cost == 0.0 else 0.8 * self._step_cost + 0.2 * cost
 
     def wait_time(self) -> float:
-        """Time until the next frame is due [s]; a simulation that is too slow starts afresh instead of running late."""
+        """Return the time until the next frame is due [s]; a simulation that is too slow drops its delay."""
         self.due += self.period
         left = self.due - self.now()
         if left < -CATCH_UP:

@@ -1,4 +1,4 @@
-"""Where a page is served, and how fast and how much of the simulation it shows."""
+"""Options of a page: where it is served, and how fast and how much of the simulation it shows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 MOST_WORLDS = 1024
-"""Worlds that a page shows unless it is told which: a browser draws some ten thousand bodies."""
+"""Most worlds that a page shows by default: a browser draws some ten thousand bodies."""
 
 
 class ViewerError(RuntimeError):
-    """A page cannot be served; says why and what to do."""
+    """A page cannot be served; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class ViewerOptions:
-    """What `Simulation.view` can be given."""
+    """Options of `Simulation.view`."""
 
     host: str = "127.0.0.1"
     """Address to listen at. The default is this computer alone; ``"0.0.0.0"`` lets everybody in the network in."""
@@ -33,22 +33,22 @@ class ViewerOptions:
     worlds: tuple[int, ...] | None = None
     """Worlds to show; None is all of them, up to `MOST_WORLDS`."""
     paused: bool = False
-    """Whether to wait for Play."""
+    """Whether the page waits for Play."""
     wait: bool = False
     """Whether time stands still until a page is open, so that nobody misses the beginning."""
     shadows: bool | None = None
     """Whether bodies cast shadows, which is most of the work where there is no graphics card; None is for up to 16
     worlds."""
     open_browser: bool = False
-    """Whether to open a browser."""
+    """Whether a browser is opened."""
 
 
 FEW_WORLDS = 64
-"""Up to so many are drawn 30 times per second."""
+"""Most worlds that are drawn 30 times per second."""
 
 
 def make_options(world_count: int, worlds: Any = None, **given: Any) -> ViewerOptions:
-    """Check what a user gave.
+    """Check the options that a user gave.
 
     Raises:
         TypeError: A value is of the wrong kind, or there is no such option.

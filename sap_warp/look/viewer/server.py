@@ -1,4 +1,4 @@
-"""The server of a page: where it listens, what it looks like before anything is shown, and how it ends."""
+"""Server of a page: its address, its look before anything is shown, and its end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ...core.faq import see
 from .options import ViewerError, ViewerOptions
 
 FIELD_OF_VIEW = np.radians(42.0)
-"""Vertical [rad]."""
+"""Vertical field of view [rad]."""
 _ASPECT = 1.2
-"""Width over height of what is left of a page beside its panel."""
+"""Width over height of the part of a page beside its panel."""
 _ASIDE = 0.1
-"""How far beside the middle the camera looks, in its distance from it."""
+"""Sideways offset of the camera's target, relative to its distance."""
 _FROM = np.array([0.86, -0.66, 0.36])
-"""Direction from what is shown to the camera; robots look along x."""
+"""Direction from the scene to the camera; robots look along x."""
 _INSTALL = "The page needs viser: pip install 'sap-warp[viewer]'." + see("missing-extra")
 
 
@@ -47,12 +47,12 @@ def open_server(options: ViewerOptions, title: str) -> Any:
 
 
 def _check_address(options: ViewerOptions) -> None:
-    """Viser would take the next free port without a word, and try a thousand of them at an address that is not ours."""
+    """Check that the address is free and ours; viser would silently take another port."""
     try:
-        places = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ViewerError(f"host {options.host!r} is not known here ({error}); 127.0.0.1 is this computer.") from None
-    family, kind, protocol, _, address = places[0]
+    family, kind, protocol, _, address = addresses[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -74,7 +74,7 @@ def _in_use(options: ViewerOptions) -> str:
 
 
 def _offer_nothing_else(server: Any) -> None:
-    """Take away what a page could ask of viser beside what is offered here: a public address for this computer."""
+    """Remove what a page could ask of viser itself, such as a public address for this computer."""
     from viser import _messages
 
     for kind in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
@@ -82,13 +82,13 @@ def _offer_nothing_else(server: Any) -> None:
 
 
 def address_of(server: Any, options: ViewerOptions) -> str:
-    """What to type into a browser on this computer."""
+    """Return what to type into a browser on this computer."""
     host = "localhost" if options.host in ("127.0.0.1", "0.0.0.0", "::", "localhost") else options.host
     return f"http://{host}:{server.get_port()}"
 
 
 def open_browser(address: str) -> bool:
-    """Try to show ``address``; a browser in the terminal would take it away from us, so there must be a display."""
+    """Open ``address`` in a browser if there is a display: one in the terminal would take that over."""
     has_display = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not has_display:
         return False
@@ -99,7 +99,7 @@ def open_browser(address: str) -> bool:
 
 
 def set_up(server: Any, low: np.ndarray, high: np.ndarray, ground: float | None) -> None:
-    """Colours, light, ground, and a first camera that has all in view.
+    """Set colours, light, ground, and a first camera that shows everything.
 
     Args:
         server: Of the page.
@@ -133,7 +133,7 @@ def set_up(server: Any, low: np.ndarray, high: np.ndarray, ground: float | None)
 
 
 def set_camera(camera: Any, low: np.ndarray, high: np.ndarray) -> None:
-    """Look at a box [m] from where it fills the view, and leave some of the right side to the panel."""
+    """Point the camera at a box [m] so that it fills the view beside the panel on the right."""
     middle, half = 0.5 * (low + high), np.maximum(0.5 * (high - low), 0.02)
     back = _FROM / np.linalg.norm(_FROM)
     right = np.cross([0.0, 0.0, 1.0], back)

@@ -1,4 +1,4 @@
-"""From a call of `Simulation.view` or a command to a page: in a script, a terminal or a notebook."""
+"""Show a page from a call of `Simulation.view` or a command, in a script, a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .viewer import Viewer
 
 
 def show(sim: Any, block: bool | None = None, **options: Any) -> Viewer:
-    """See `Simulation.view`."""
+    """Implement `Simulation.view`."""
     in_notebook = is_notebook()
     if not in_notebook:
         options.setdefault("open_browser", True)
@@ -29,7 +29,7 @@ def show(sim: Any, block: bool | None = None, **options: Any) -> Viewer:
 
 
 def announce(viewer: Viewer) -> None:
-    """Say where the page is, and open it if that was asked for and can be done."""
+    """Print the address of the page, and open it if that was asked for and is possible."""
     begins = "begins when it is open, " if viewer.is_waiting else ""
     print(f"viewer: {viewer.url} ({begins}Ctrl-C closes it)", flush=True)
     if viewer.options.open_browser and not viewer.show_browser():
@@ -39,7 +39,7 @@ def announce(viewer: Viewer) -> None:
 
 
 def is_notebook() -> bool:
-    """Whether this is a notebook, which can show a page."""
+    """Return True in a notebook, which can show a page."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"

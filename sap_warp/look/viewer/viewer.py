@@ -1,4 +1,4 @@
-"""`Viewer`: a page in the browser that shows a simulation while it runs, and lets people act on it."""
+"""Page in the browser that shows a simulation while it runs, and lets people act on it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .panels.drag import Drag
 from .server import address_of, open_browser, open_server, set_camera, set_up
 
 _MOST_WAITING = 1000
-"""Clicks and moves of the mouse that may wait for the simulation; more are dropped."""
+"""Most clicks and moves of the mouse that wait for the simulation; more are dropped."""
 
 
 class Viewer:
-    """A page that shows a simulation. One thread steps and draws; pages only ask for what is offered.
+    """Page that shows a simulation. One thread steps and draws; pages only ask for what is offered.
 
     Example:
         ```python
@@ -87,17 +87,17 @@ class Viewer:
     # From other threads.
 
     def ask(self, what: Callable[[], None]) -> None:
-        """Let the thread that steps call ``what`` before the next frame; dropped if a thousand things wait already."""
+        """Let the thread that steps call ``what`` before the next frame; dropped if a thousand requests wait."""
         with suppress(queue.Full):
             self._requests.put_nowait(what)
 
     def play(self) -> None:
-        """Let time go on."""
+        """Let the simulation advance."""
         self.is_running, self.is_waiting = True, False
         self.ask(self.clock.restart)
 
     def pause(self) -> None:
-        """Hold time."""
+        """Stop the simulation."""
         self.is_running = False
 
     def step(self, count: int = 1) -> None:
@@ -110,14 +110,14 @@ class Viewer:
         self.ask(self._reset)
 
     def let_mouse_pull(self, on: bool) -> None:
-        """Whether the mouse pulls bodies, or turns the view wherever it is."""
+        """Let the mouse pull bodies, or turn the view wherever it is."""
         self.drag.end()
         self.stage.drop_drag()
         if on:
             self.stage.on_drag(self._dragged)
 
     def frame_scene(self, client: Any = None) -> None:
-        """Let the camera of a page have all in view, or that of all pages."""
+        """Move the camera of a page, or those of all pages, so that everything is in view."""
         low, high = self.stage.bounds()
         for each in [client] if client is not None else self._server.get_clients().values():
             set_camera(each.camera, low, high)
@@ -136,7 +136,7 @@ class Viewer:
         self._changed = True
 
     def _dragged(self, body: int, world: int, event: Any) -> None:
-        """The mouse has dragged a body."""
+        """Handle an event of the mouse that drags a body."""
         offset = self.stage.offsets[world]
         if event.phase == "start":
             point = np.array(event.start_position, np.float64) - offset
@@ -193,7 +193,7 @@ class Viewer:
         self._guard(self._controls.update)
 
     def _answer(self) -> None:
-        """Do what pages have asked for."""
+        """Run the requests of pages."""
         for _ in range(_MOST_WAITING):
             try:
                 what = self._requests.get_nowait()
@@ -229,9 +229,7 @@ class Viewer:
         self._guard(self._send_frame)
 
     def _send_frame(self) -> None:
-        """What a slow page has not fetched yet is replaced, not queued: messages of one frame have the names of the
-        last one's.
-        """
+        """Send a frame; what a slow page has not fetched yet is replaced, because messages keep their names."""
         body_q = self.stage.body_q()
         with self._server.atomic():
             self.stage.update(body_q)
@@ -239,7 +237,7 @@ class Viewer:
         self.frame_count += 1
 
     def _guard(self, what: Callable[[], None]) -> None:
-        """A page that went away, or a bug in what it shows, must not end the simulation."""
+        """Keep a page that went away, or a bug in what it shows, from ending the simulation."""
         try:
             what()
         except Exception as error:
@@ -253,7 +251,7 @@ class Viewer:
         return open_browser(self.url)
 
     def close(self) -> None:
-        """Stop the loop and the server. Nothing happens the second time."""
+        """Stop the loop and the server; a second call does nothing."""
         self._closing.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(10.0)
@@ -270,7 +268,7 @@ class Viewer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the page is gone."""
+        """True if the page is gone."""
         return self._closed
 
     def __enter__(self) -> Viewer:

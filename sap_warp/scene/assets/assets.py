@@ -72,7 +72,7 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
     builder = build.builder
     before = {kind: getattr(builder, f"{kind}_count") for kind in ("body", "shape", "joint", "articulation")}
     fields = asset.shape_fields()
-    build.note_unused_fields(("assets", i), asset.placed_shape_fields())
+    build.note_unused_fields(("assets", i), asset.shape_fields_with_paths())
     defaults = builder.default_shape_cfg
     config = make_shape_config(defaults, {k: v for k, v in fields.items() if k != "is_site"})
     builder.default_shape_cfg = config
@@ -112,14 +112,14 @@ def _import_asset(build: SceneBuild, i: int, asset: Any, source: Path | str) -> 
 
 
 def _replace_meshes(build: SceneBuild, i: int, asset: Any, first: int) -> None:
-    """Hulls of the colliding meshes, unless the scene wants them otherwise; a USD stage says itself what it wants."""
+    """Put convex hulls in the place of colliding meshes if the asset asks for them; a USD stage decides for itself."""
     if asset.meshes == "hull":
         shapes = range(first, build.builder.shape_count)
         _note_flat(build, i, replace_meshes(build.builder, shapes, asset.hull_error))
 
 
 def _split_meshes(build: SceneBuild) -> None:
-    """Convex parts of the colliding meshes of assets that want them: new shapes, behind those of all assets.
+    """Split the colliding meshes of assets that ask for it into convex parts, appended behind the shapes of all assets.
 
     Filters tell which shapes a part ignores, and no MJCF file can be imported once they were looked at.
     """
@@ -147,7 +147,7 @@ def _note_flat(build: SceneBuild, i: int, flat: list[str]) -> None:
 
 
 def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
-    """Pass importer warnings on, each once; deprecations are between the importer and us."""
+    """Pass the warnings of an importer on, each once, without deprecations, which do not concern the user."""
     seen = set()
     for warning in caught:
         text = printable(str(warning.message))
@@ -157,7 +157,7 @@ def _report_warnings(caught: list[warnings.WarningMessage]) -> None:
 
 
 def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> None:
-    """Clear or set the visible flag of colliding shapes; the importers clear it where there are others to show."""
+    """Clear or set the visible flag of colliding shapes; importers clear it where a body has visual shapes."""
     visible = int(newton.ShapeFlags.VISIBLE)
     for shape in shapes if asset.hide_collision_shapes or asset.force_show_colliders else ():
         if builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES):
@@ -166,7 +166,7 @@ def _hide_shapes(builder: newton.ModelBuilder, asset: Any, shapes: range) -> Non
 
 
 def _number_without_visuals(build: SceneBuild, shapes: range) -> None:
-    """Give shapes that are named by their number the name that they have without those for the eye."""
+    """Give shapes that are named by their number the name that they have when visual shapes are not loaded."""
     builder = build.builder
     physical = int(newton.ShapeFlags.COLLIDE_SHAPES) | int(newton.ShapeFlags.SITE)
     for shape in shapes:

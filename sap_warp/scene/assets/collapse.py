@@ -1,4 +1,4 @@
-"""Merging bodies that fixed joints connect, with the right inertia.
+"""Merge bodies that fixed joints connect, with the right inertia.
 
 Newton's own merge adds the inertia of a merged body as if it were about the body's origin, and leaves the inertia of
 the body it is merged into where it was, although the common centre of mass moves: two bodies of 1 kg, 2 m apart, get
@@ -46,7 +46,7 @@ def collapse_fixed_joints(builder: newton.ModelBuilder, first_joint: int, first_
 
 
 def _find_parts(builder: newton.ModelBuilder, first_joint: int, first_body: int) -> dict[int, _Part]:
-    """Where every body of the asset goes. Joints come parents first; a second joint of a body closes a loop."""
+    """Find the body that every body of the asset becomes part of; joints come parents first, later ones close loops."""
     parts: dict[int, _Part] = {}
     for joint in range(first_joint, builder.joint_count):
         parent, child = builder.joint_parent[joint], builder.joint_child[joint]
@@ -64,7 +64,7 @@ def _find_parts(builder: newton.ModelBuilder, first_joint: int, first_body: int)
 
 
 def _sum_up(builder: newton.ModelBuilder, parts: dict[int, _Part]) -> dict[int, tuple[float, np.ndarray, np.ndarray]]:
-    """Mass [kg], centre of mass [m] and inertia about it [kg m^2] of every body that others become part of."""
+    """Sum mass [kg], centre of mass [m] and inertia about it [kg m^2] for every body that others become part of."""
     members: dict[int, list[int]] = {}
     for body, part in parts.items():
         members.setdefault(part.root, []).append(body)

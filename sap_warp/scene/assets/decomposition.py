@@ -1,4 +1,4 @@
-"""Convex parts of a mesh that is not convex, found by CoACD and kept on disk.
+"""Split a mesh that is not convex into convex parts with CoACD, and keep them on disk.
 
 What was found for a mesh stays in a folder (`cache_folder`), under a name made of its triangles and the options, so a
 mesh is taken apart once, whatever file or scene it stands in. Who has the folder needs no CoACD.
@@ -23,12 +23,12 @@ import numpy as np
 from ...core.faq import see
 
 FOLDER = "SAP_WARP_MESH_CACHE"
-"""Environment variable: where parts are kept."""
+"""Environment variable with the folder where parts are kept."""
 INSTALL = "pip install 'sap-warp[decompose]'"
 _FORMAT = 1
 _SEED = 0
 _ALMOST_CONVEX = 1e-4
-"""A mesh whose hull has this much more volume, relative, is one part."""
+"""Relative excess of the hull's volume up to which a mesh counts as convex."""
 
 Parts = list[tuple[np.ndarray, np.ndarray]]
 """Vertices [n, 3] and triangles [m, 3] of each part."""
@@ -43,9 +43,9 @@ class PartOptions:
     """How finely a mesh is taken apart."""
 
     threshold: float = 0.05
-    """How much a part may lack of being convex, CoACD's concavity, in units of a mesh between -1 and 1."""
+    """Largest concavity of a part as CoACD measures it, in units of a mesh scaled to the range -1 to 1."""
     max_parts: int | None = None
-    """Most parts of each connected piece; they then lack what they must."""
+    """Most parts of each connected piece; with fewer than it needs, the threshold is not kept."""
 
 
 def cache_folder() -> Path:
@@ -59,7 +59,7 @@ def decompose(
     options: PartOptions,
     working: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Parts:
-    """Parts that together have the shape of a mesh; from the folder if they are there.
+    """Return convex parts that together have the shape of a mesh; they are read from the folder if they are there.
 
     Args:
         vertices: Shape [n, 3].
@@ -102,7 +102,7 @@ def _import_coacd() -> Any:
 
 
 def _pieces(vertices: np.ndarray, faces: np.ndarray) -> Parts:
-    """Connected pieces: CoACD may put one hull around two that do not touch."""
+    """Split a mesh into its connected pieces: CoACD may put one hull around two that do not touch."""
     import trimesh
 
     whole = trimesh.Trimesh(vertices, faces)  # merges equal vertices
@@ -149,7 +149,7 @@ def _read(file: Path) -> Parts | None:
 
 
 def _write(file: Path, parts: Parts) -> None:
-    """Keep parts; another process sees all of the file or nothing of it."""
+    """Write the parts to a file that other processes see complete or not at all."""
     ends = np.cumsum([(len(vertices), len(faces)) for vertices, faces in parts], axis=0)
     vertices, faces = (np.vstack(some) for some in zip(*parts, strict=True))
     try:

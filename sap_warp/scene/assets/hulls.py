@@ -14,14 +14,14 @@ import newton
 import numpy as np
 
 VERTICES = 256
-"""A hull of up to so many vertices is exact."""
+"""Most vertices of a hull that is kept exactly; larger hulls are thinned."""
 TOLERANCE = 2e-3
-"""What a thinned hull may lack, in units of the largest extent of the mesh."""
+"""Largest distance by which a thinned hull may lie inside the exact one, in units of the mesh's largest extent."""
 UNLIMITED = -1
-"""MuJoCo's ``maxhullvert`` of a mesh whose hull keeps what it has; Newton's default would be 64 vertices."""
+"""Value of ``maxhullvert`` at which Newton keeps all vertices of a hull; its default would be 64."""
 _FLAT = 1e-9
 _FEW = 14
-"""Directions in which a coarse hull is begun: about those of the faces and corners of a cube."""
+"""Directions from which a coarse hull is started: about those of the faces and corners of a cube."""
 
 
 def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int], error: float | None = None) -> list[str]:
@@ -55,7 +55,7 @@ def replace_meshes(builder: newton.ModelBuilder, shapes: Iterable[int], error: f
 
 
 def is_replaced(builder: newton.ModelBuilder, shape: int) -> bool:
-    """Whether a shape is a colliding mesh that convex shapes can stand for."""
+    """Return True if a shape is a colliding mesh that convex shapes can replace."""
     collides = builder.shape_flags[shape] & int(newton.ShapeFlags.COLLIDE_SHAPES)
     field = (
         builder.shape_sdf_max_resolution[shape] is not None
@@ -80,7 +80,7 @@ def make_hull(mesh: newton.Mesh, points: np.ndarray, error: float | None = None)
 
 
 def _limit_of(mesh: newton.Mesh) -> int | None:
-    """Vertices that the file allows (``maxhullvert`` of MJCF)."""
+    """Return how many hull vertices the file allows (``maxhullvert`` of MJCF)."""
     return int(mesh.maxhullvert) if mesh.maxhullvert > 0 else None
 
 
@@ -122,7 +122,7 @@ def convex_hull(
 
 
 def _thin(points: np.ndarray, tolerance: float, limit: int) -> Any:
-    """Hull of some of ``points``: from a coarse one, each face takes the point furthest outside of it, until none is.
+    """Grow a coarse hull of some of ``points`` by the point furthest outside of each face, until none is outside.
 
     Args:
         points: Vertices of the exact hull.
@@ -149,7 +149,7 @@ def _thin(points: np.ndarray, tolerance: float, limit: int) -> Any:
 
 
 def _extremes(points: np.ndarray, count: int) -> np.ndarray:
-    """Points that lie furthest in evenly spread directions, at most ``count``, in growing order."""
+    """Return up to ``count`` points that lie furthest in evenly spread directions, in growing order."""
     i = np.arange(count) + 0.5
     z, turn = 1.0 - 2.0 * i / count, i * np.pi * (3.0 - np.sqrt(5.0))
     ring = np.sqrt(1.0 - z * z)

@@ -1,4 +1,4 @@
-"""Labels of assets: two copies of one robot are told apart, and patterns of labels have to match some."""
+"""Labels of assets: prefixes that tell copies of a robot apart, and patterns that must match some label."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tell_apart(build: SceneBuild) -> None:
 
 
 def check_patterns(build: SceneBuild, path: Path, patterns: Sequence[str], names: Sequence[str], what: str) -> None:
-    """Report patterns of what is not to be loaded that match none of ``names``."""
+    """Report patterns of labels to ignore that match none of ``names``."""
     for i, pattern in enumerate(patterns):
         with build.at(*path, i):
             if not any(re.match(pattern, name) for name in names):
@@ -45,7 +45,7 @@ def check_patterns(build: SceneBuild, path: Path, patterns: Sequence[str], names
 
 
 def _sharing(build: SceneBuild) -> dict[int, tuple[int, str]]:
-    """Assets that share a label with another one, each with that one and the label."""
+    """Find assets that share a label with another asset; each maps to that asset and the label."""
     found: dict[int, tuple[int, str]] = {}
     for kind in ("body", "joint"):
         labels = getattr(build.builder, f"{kind}_label")

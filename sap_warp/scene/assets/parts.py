@@ -1,4 +1,4 @@
-"""Colliding meshes as several convex shapes: what `decomposition` finds, put into the builder."""
+"""Colliding meshes as several convex shapes: the result of `decomposition`, put into the builder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..build import SceneBuild
 
 _OF_A_PART = ("shape_label", "shape_source", "shape_type", "shape_collision_radius")
-"""What a part does not take from its mesh."""
+"""Fields that a part does not take over from its mesh."""
 
 
 def split_meshes(build: SceneBuild, shapes: Iterable[int], options: PartOptions) -> tuple[list[int], list[str]]:
@@ -69,7 +69,7 @@ def _parts_of(mesh: newton.Mesh, options: PartOptions, what: str) -> list[newton
 
 
 def _add_part(builder: newton.ModelBuilder, shape: int, part: newton.Mesh, number: int) -> int:
-    """A further shape like ``shape``, without mass."""
+    """Add a massless shape that otherwise equals ``shape``."""
     config = newton.ModelBuilder.ShapeConfig(density=0.0, collision_filter_parent=False)
     own = {
         name: attribute.values[shape]
@@ -91,7 +91,7 @@ def _add_part(builder: newton.ModelBuilder, shape: int, part: newton.Mesh, numbe
 
 
 def _share_rules(build: SceneBuild, parts: dict[int, list[int]]) -> None:
-    """Let parts ignore and meet what their meshes do, and come from where these come from."""
+    """Give parts the collision filters, pairs and provenance of their meshes."""
     if not any(len(some) > 1 for some in parts.values()):
         return
     builder = build.builder
@@ -109,14 +109,14 @@ def _share_rules(build: SceneBuild, parts: dict[int, list[int]]) -> None:
 
 
 def _new_pairs(pair: tuple[int, int], parts: dict[int, list[int]]) -> Iterator[tuple[int, int]]:
-    """Pairs of parts for a pair of shapes, without the pair itself."""
+    """Yield the pairs of parts of two shapes, without the pair of shapes itself."""
     a, b = pair
     return (new for new in product(parts.get(a, [a]), parts.get(b, [b])) if new != (a, b))
 
 
 @contextmanager
 def collect_decompositions(builder: newton.ModelBuilder) -> Iterator[list[int]]:
-    """Shapes that a USD stage wants as convex parts, while it is imported; they stay meshes until `split_meshes`.
+    """Collect the shapes that a USD stage wants as convex parts during import; `split_meshes` makes the parts.
 
     Newton would take them apart anew each time, and would put hulls in their place where CoACD is missing.
     """

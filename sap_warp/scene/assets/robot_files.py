@@ -1,4 +1,4 @@
-"""Robots as they come: a URDF, MJCF or USD file in the place of a scene, with what a scene would add to it."""
+"""Run a URDF, MJCF or USD file in the place of a scene, with what a scene would add to it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .mjcf import read_mjcf
 _PLANE = re.compile(rb"""type\s*=\s*["']plane["']""")
 _MOVING = re.compile(rb"""<joint\b[^>]*type\s*=\s*["'](?!fixed)""")
 TIME_STEP = 0.005
-"""Of a simulation of a robot file that suggests none [s]."""
+"""Time step of a robot file that suggests none [s]."""
 SHAPE_DEFAULTS = {"ke": 1.0e5, "tau": 0.01, "mu": 0.8}
-"""Material of shapes whose file says nothing: stiffness [N/m], dissipation time [s], friction."""
+"""Material of shapes whose file gives none: stiffness [N/m], dissipation time [s], friction."""
 
 
 def scene_of_robot(file: Path) -> tuple[Mapping[str, Any], Note] | None:
-    """The scene that a robot file stands for, and a note that says what was added; None for any other file."""
+    """Return the scene of a robot file and a note that says what was added; None for any other file."""
     with file.open("rb") as stream:
         content = stream.read(1 << 24)
     kind = find_kind(file, content)
@@ -50,7 +50,7 @@ def scene_of_robot(file: Path) -> tuple[Mapping[str, Any], Note] | None:
 
 
 def suggested_step(file: Path) -> float | None:
-    """The <option timestep> of an MJCF file [s], or of a file that it includes; None if there is none."""
+    """Return the <option timestep> of an MJCF file [s], includes considered; None if there is none."""
     try:
         option = read_mjcf(file).option("timestep")
         return None if option is None else option.number("timestep", 0.0)
@@ -59,7 +59,7 @@ def suggested_step(file: Path) -> float | None:
 
 
 def _has_plane(file: Path, content: bytes, kind: str) -> bool:
-    """Whether a file brings its own ground."""
+    """Return True if a file brings its own ground."""
     if kind != "usd":
         return bool(_PLANE.search(content))
     from pxr import Tf, Usd

@@ -1,4 +1,4 @@
-"""Preparing URDF for import: every mesh is found on disk before Newton sees it, visuals can be left out."""
+"""Prepare URDF for import: every mesh is found on disk before Newton sees it, and visuals can be left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...core.faq import see
 from ..text.errors import Complaint
-from ..text.nodes import Node, list_places, parse_xml, walk
+from ..text.nodes import Node, list_locations, parse_xml, walk
 from .sources.source_file import Fence, check_mesh
 from .xml_masses import check_masses
 
@@ -25,7 +25,7 @@ _GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
 def prepare_urdf(
     source: Path | str, *, visuals: bool, colliding_visuals: bool = False, fence: Fence | None = None
 ) -> tuple[str, list[str]]:
-    """URDF text whose mesh files are absolute paths, and what in it nobody simulates.
+    """Return the URDF text with absolute mesh paths, and a list of what in it nobody simulates.
 
     Newton drops a mesh that it cannot find with no more than a warning, and would download one that is named by an
     internet address; both are errors here, but for a missing file that is only for the eye, which is a warning.
@@ -74,12 +74,12 @@ def _drop_mimics(root: Node) -> list[str]:
             elif not moves.get(mimic.get("joint"), True):
                 joint.remove(mimic)
                 what = "<mimic>: the joint that it follows is fixed; the follower moves freely"
-                found.setdefault(what, []).append(mimic.place_of())
-    return list_places(found)
+                found.setdefault(what, []).append(mimic.location())
+    return list_locations(found)
 
 
 def _drop_visuals(root: Node, directory: Path | None) -> None:
-    """Leave out, with a warning, what is only for the eye and cannot be read."""
+    """Leave out visual geometry that cannot be read, with a warning."""
     left_out: dict[str, str] = {}
     for link in root.iter("link"):
         for visual in link.findall("visual"):
@@ -100,7 +100,7 @@ def _drop_visuals(root: Node, directory: Path | None) -> None:
 
 
 def _has_faces(path: Path) -> bool:
-    """Whether a Collada file gives a mesh: the reader finds none in some, and Newton's importer stops at them."""
+    """Return True if a Collada file gives a mesh; Newton's importer stops at a file without one."""
     if path.suffix.lower() != ".dae":
         return True
     import trimesh
@@ -113,11 +113,11 @@ def _has_faces(path: Path) -> bool:
 
 
 def _list_unsupported(root: Node) -> list[str]:
-    """What Newton drops without a word and would change the motion, each kind once with its first place."""
+    """List what Newton drops silently and would change the motion, each kind once with its first place."""
     found: dict[str, list[str]] = {}
 
     def note(node: Node, what: str) -> None:
-        found.setdefault(what, []).append(node.place_of())
+        found.setdefault(what, []).append(node.location())
 
     for node in walk(root):
         if node.tag == "joint":
@@ -134,11 +134,11 @@ def _list_unsupported(root: Node) -> list[str]:
         elif node.tag == "geometry":
             for shape in (shape for shape in node if shape.tag not in _GEOMETRIES):
                 note(shape, f"<{shape.tag}>: not a shape that is known here; it is not loaded")
-    return list_places(found)
+    return list_locations(found)
 
 
 def _is_tighter(controller: Node, limits: list[Node]) -> bool:
-    """Whether soft limits lie within those of the joint."""
+    """Return True if soft limits lie within those of the joint."""
     if not limits or (controller.get("soft_lower_limit") is None and controller.get("soft_upper_limit") is None):
         return False
     inside = controller.number("soft_lower_limit", 0.0) - limits[0].number("lower", 0.0)
@@ -146,7 +146,7 @@ def _is_tighter(controller: Node, limits: list[Node]) -> bool:
 
 
 def _find_textures(root: Node, source: Path | str, fence: Fence | None) -> None:
-    """Make textures absolute paths; those that are missing or on the internet are left out with a warning."""
+    """Make paths of textures absolute; those that are missing or on the internet are left out with a warning."""
     for material in root.iter("material"):
         for texture in material.findall("texture"):
             name = texture.get("filename", "")
@@ -159,7 +159,7 @@ def _find_textures(root: Node, source: Path | str, fence: Fence | None) -> None:
 
 
 def _check_tree(root: Node) -> None:
-    """Names are unique and links form one tree; Newton would take what it finds first."""
+    """Check that names are unique and links form one tree; Newton would take what it finds first."""
     links = [link.get("name", "") for link in root.findall("link")]
     if not links:
         raise Complaint("the URDF has no links")
@@ -179,7 +179,7 @@ def _check_tree(root: Node) -> None:
 
 
 def _find_mesh(name: str, directory: Path | None) -> Path | None:
-    """The file of a mesh: absolute, relative to the URDF, or in the package that the URDF is part of."""
+    """Return the file of a mesh: absolute, relative to the URDF, or in the package that the URDF is part of."""
     if name.startswith(_REMOTE):
         return None
     if name.startswith("package://"):

@@ -1,4 +1,4 @@
-"""What is to be seen of assets that a scene loads without it: visual shapes, read when somebody looks.
+"""Visual shapes of assets that a scene leaves out, read when somebody looks.
 
 A simulation needs no visual meshes, so scenes may leave them out (``load_visual_shapes: false``) and are smaller in
 memory for it. Whoever draws the scene reads them from the same files here; bodies are the same either way.
@@ -32,9 +32,9 @@ class AssetShape:
     kind: int
     """`newton.GeoType`."""
     pose: tuple[float, ...]
-    """In the frame of the body [m, quaternion xyzw]."""
+    """Pose in the frame of the body [m, quaternion xyzw]."""
     scale: tuple[float, float, float]
-    """As in `newton.Model.shape_scale` [m]."""
+    """Scale with the meaning of `newton.Model.shape_scale` [m]."""
     source: Any
     """The mesh, or None."""
     color: tuple[float, float, float]
@@ -48,17 +48,17 @@ class AssetVisuals:
     """Visual shapes that a loaded scene has not got, and where copies of the world stand."""
 
     shapes: list[AssetShape]
-    """Of the authored world."""
+    """Visual shapes of the authored world."""
     bodies: frozenset[int]
-    """Bodies of the authored world that have some: nobody has to see their colliding shapes."""
+    """Bodies of the authored world with visual shapes: their colliding shapes need not be drawn."""
     fixed_shapes: frozenset[int]
-    """Shapes of the authored world, as it is simulated, that nobody has to see although they are on no body."""
+    """Colliding shapes on no body, of the authored world as simulated, that need not be drawn."""
     offsets: np.ndarray
-    """Where each copy of the authored world stands [m], shape (worlds, 3)."""
+    """Offset of each copy of the authored world [m], shape (worlds, 3)."""
 
 
 def read_asset_visuals(loaded: SceneBuild, worlds: int) -> AssetVisuals | None:
-    """Read the visual shapes that a scene leaves out; None if it leaves none out or they cannot be read.
+    """Read the visual shapes that a scene leaves out; None if it leaves out none or they cannot be read.
 
     A file that is missing is no reason not to draw the rest: it is a warning, and colliding shapes are drawn instead.
 
@@ -105,7 +105,7 @@ def _leaves_out(asset: Any) -> bool:
 
 
 def _shown(builder: newton.ModelBuilder, shapes: Iterable[int]) -> list[AssetShape]:
-    """Those of ``shapes`` that are visible and do not collide."""
+    """Return those of ``shapes`` that are visible and do not collide."""
     flags = newton.ShapeFlags
     found = []
     for i in shapes:

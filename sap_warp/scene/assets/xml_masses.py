@@ -1,4 +1,4 @@
-"""Masses in URDF and MJCF that no body has: the importers and Newton's finalization would make them 0."""
+"""Check masses in URDF and MJCF that no body can have; importers and Newton's finalization would make them 0."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import math
 from ..text.errors import Complaint
 from ..text.nodes import Node, walk
 
-_PLACES = {"mass": ("value",), "inertial": ("mass",), "geom": ("mass", "density")}
+_ATTRIBUTES = {"mass": ("value",), "inertial": ("mass",), "geom": ("mass", "density")}
 """Attributes that hold a mass or a density, by element."""
 
 
 def check_masses(root: Node) -> None:
     """Complain about the first mass or density that is negative or not a number, with its line."""
     for node in walk(root):
-        for name in _PLACES.get(node.tag, ()):
+        for name in _ATTRIBUTES.get(node.tag, ()):
             if name in node.attrib and not _is_mass(node.attrib[name]):
                 raise Complaint(
-                    f'{node.place_of(name)}: <{node.tag} {name}="{node.attrib[name]}"> is not possible; masses and '
+                    f'{node.location(name)}: <{node.tag} {name}="{node.attrib[name]}"> is not possible; masses and '
                     "densities are finite and not negative"
                 )
 

@@ -1,4 +1,4 @@
-"""Edits of `post_build`: what each takes."""
+"""Edits of `post_build`, with the fields that each takes."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Selector(Section):
     joint: Text = None
     """Joint label, or its end after a /."""
     joint_label: Text = None
-    """The same as joint."""
+    """Another name for joint."""
     joints: list[Text] | None = None
     """Several joints."""
     joint_labels: list[Text] | None = None
-    """The same as joints."""
+    """Another name for joints."""
     label_prefix: Text = None
     """All labels that start with this."""
     match: Text = None
@@ -147,11 +147,11 @@ class CopyArray(Selector):
 
     op: Literal["copy_array"]
     from_array: ArrayName
-    """Where values come from."""
+    """Array to copy from."""
     to_array: ArrayName
-    """Where they go."""
+    """Array to copy to."""
     from_range: Selection = None
-    """Which entries of from_array, if they are not the selected ones."""
+    """Entries of from_array, if they are not the selected ones."""
 
 
 class ScaleSphereShapes(Section):
@@ -159,7 +159,7 @@ class ScaleSphereShapes(Section):
 
     op: Literal["scale_sphere_shapes"]
     factor: Factor
-    """By how much."""
+    """Factor on the radius."""
 
 
 class ApproximateMeshes(Section):
@@ -191,7 +191,7 @@ class SetAttr(Section):
 
     op: Literal["set_attr"]
     attr: Literal["gravity", "rigid_gap"]
-    """gravity [m/s^2], as a number along z or a vector; rigid_gap [m], of shapes that are added later."""
+    """gravity [m/s^2], as a number along z or a vector; rigid_gap [m] of shapes that are added later."""
     value: Annotated[Any, PlainValidator(_read_attribute), WithJsonSchema({"type": ["number", "string", "array"]})]
     """The new value."""
 
@@ -242,7 +242,7 @@ class SetJointQ(Section):
     joint: Text = None
     """Joint label, or its end after a /."""
     joint_label: Text = None
-    """The same as joint."""
+    """Another name for joint."""
     offset: Integer = 0
     """Entry within the joint."""
     value: Coordinate

@@ -1,4 +1,4 @@
-"""Steps 6 and 7: edits of the initial positions, and of everything that was built."""
+"""Steps 6 and 7: edits of the initial positions, and of the finished world."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import newton
 import warp as wp
 
 from ...core.notes import name_some
+from ...model.shapes import SPHERE, WITH_VERTICES, shape_type
 from ...solver.settings.options import SapOptions
 from ..assets.decomposition import PartOptions
 from ..assets.filters import drop_parent_filters
@@ -190,7 +191,7 @@ def _copy_array(operation: CopyArray, build: SceneBuild, i: int) -> None:
 
 
 def _read_same_entries(build: SceneBuild, operation: Any, array: str, entries: list[int]) -> list[Any]:
-    """Values of ``operation.from_array`` for the entries that the operation selects in ``array``."""
+    """Return the values of ``operation.from_array`` for the entries that the operation selects in ``array``."""
     source, unit, other = operation.from_array, _unit_of(array), _unit_of(operation.from_array)
     if unit != other:
         by_joint = operation.selected_by() not in (None, "index", "range")
@@ -228,7 +229,7 @@ def _add_shape(operation: AddShape, build: SceneBuild, i: int) -> None:
 @_apply.register(ScaleSphereShapes)
 def _scale_sphere_shapes(operation: ScaleSphereShapes, build: SceneBuild, i: int) -> None:
     builder = build.builder
-    spheres = [s for s in range(builder.shape_count) if builder.shape_type[s] == newton.GeoType.SPHERE]
+    spheres = [s for s in range(builder.shape_count) if builder.shape_type[s] == SPHERE]
     if not spheres:
         raise Complaint("there are no spheres")
     for sphere in spheres:
@@ -244,7 +245,7 @@ def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int)
     shapes = [
         shape
         for shape in range(builder.shape_count)
-        if builder.shape_type[shape] in (newton.GeoType.MESH, newton.GeoType.CONVEX_MESH)
+        if builder.shape_type[shape] in WITH_VERTICES
         and builder.shape_flags[shape] & collides
         and (operation.label_prefix is None or builder.shape_label[shape].startswith(operation.label_prefix))
         and (operation.match is None or operation.match in builder.shape_label[shape])
@@ -259,7 +260,7 @@ def _approximate_meshes(operation: ApproximateMeshes, build: SceneBuild, i: int)
         return
     if operation.method == "convex_parts":
         given = operation.decomposition or Decomposition()
-        hulls = [shape for shape in shapes if builder.shape_type[shape] == newton.GeoType.CONVEX_MESH]
+        hulls = [shape for shape in shapes if shape_type(builder.shape_type[shape]).is_convex]
         if hulls:
             what = name_some(builder.shape_label, hulls)
             raise Complaint(f"{what}: a convex hull already; ask for meshes: parts in the asset", ("method",))
@@ -301,7 +302,7 @@ def _set_joint_targets(operation: SetJointTargets, build: SceneBuild, i: int) ->
 
 
 def _coordinates_of(build: SceneBuild, dofs: list[int]) -> list[int]:
-    """Coordinates of dofs; a joint with a quaternion has none of its own for a rotation."""
+    """Return the coordinates of dofs; the rotation of a joint with a quaternion has none of its own."""
     coordinate_of: dict[int, int] = {}
     for joint in range(build.builder.joint_count):
         its_dofs, its_coordinates = (joint_entries(build, joint, unit) for unit in ("dof", "coordinate"))

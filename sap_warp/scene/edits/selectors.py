@@ -1,4 +1,4 @@
-"""Which joints, dofs, coordinates or shapes an edit is about."""
+"""Find the joints, dofs, coordinates or shapes that an edit selects."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _UNITS = {"shape": "shapes", "dof": "degrees of freedom", "coordinate": "coordin
 
 
 def find_joint(build: SceneBuild, name: str) -> int:
-    """Joint by id, by label, or by the end of its label after a slash."""
+    """Return the joint with this id or label, or whose label ends with it after a slash."""
     if name in build.joint_of:
         return build.joint_of[name]
     return find_label(name, build.builder.joint_label, "joint")
 
 
 def find_body(build: SceneBuild, name: str | int) -> int:
-    """Body by id, label, end of its label or number; -1 for the world."""
+    """Return the body with this id, label, end of its label or number; -1 for the world."""
     if isinstance(name, int):
         return resolve_index(name, build.builder.body_count)
     if name == "world":
@@ -35,7 +35,7 @@ def find_body(build: SceneBuild, name: str | int) -> int:
 
 
 def find_label(name: str, labels: Sequence[str], what: str) -> int:
-    """Index of the only label that is ``name`` or ends with it after a slash."""
+    """Return the index of the only label that is ``name`` or ends with it after a slash."""
     hits = [i for i, label in enumerate(labels) if label == name]
     hits = hits or [i for i, label in enumerate(labels) if label.endswith(f"/{name}")]
     if len(hits) == 1:
@@ -52,7 +52,7 @@ def _plural(what: str) -> str:
 
 
 def select_joints(build: SceneBuild, selector: Selector) -> list[int]:
-    """Joints that a selector names by label."""
+    """Return the joints that a selector names by label."""
     kind = selector.selected_by()
     if kind in ("joint", "joint_label"):
         with below(kind):
@@ -79,7 +79,7 @@ def _match_labels(selector: Selector, kind: str, labels: Sequence[str], what: st
 
 
 def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int]:
-    """Entries of an array that a selector names.
+    """Return the entries of an array that a selector names.
 
     Args:
         build: The scene.
@@ -112,7 +112,7 @@ def select_entries(build: SceneBuild, selector: Selector, unit: str) -> list[int
 
 
 def joint_entries(build: SceneBuild, joint: int, unit: str) -> range:
-    """Dofs or coordinates of one joint."""
+    """Return the dofs or coordinates of one joint."""
     builder = build.builder
     starts = builder.joint_qd_start if unit == "dof" else builder.joint_q_start
     total = builder.joint_dof_count if unit == "dof" else builder.joint_coord_count

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..build import SceneBuild
 
 MAX_LISTED_PAIRS = 2**19
-"""Most pairs of shapes of one world that are listed, those of a thousand shapes; more are searched for in a step."""
+"""Most pairs of shapes of one world that are listed, as a thousand shapes have; beyond, each step searches."""
 
 
 def replicate_world(build: SceneBuild, num_worlds: int) -> newton.ModelBuilder:
-    """Step 8: a builder with ``num_worlds`` copies of the authored world, side by side as `replicate` says."""
+    """Step 8: return a builder with ``num_worlds`` copies of the authored world, arranged by `replicate`."""
     world = build.builder
     builder = newton.ModelBuilder(gravity=wp.vec3(*world.gravity))
     register_tau(builder)
@@ -46,7 +46,7 @@ def check_extent(spacing: tuple[float, float, float], num_worlds: int) -> None:
 
 @capturing()  # what it copies and clears is not for a graph that another thread captures
 def finalize(build: SceneBuild, builder: newton.ModelBuilder, device: Any) -> newton.Model:
-    """The model of all worlds, with a list of the pairs of shapes that may collide unless there are too many."""
+    """Return the model of all worlds, with a list of the pairs of shapes that may collide unless there are too many."""
     pairs = count_pairs(build.builder)
     if pairs <= MAX_LISTED_PAIRS:
         return builder.finalize(device)
@@ -56,7 +56,7 @@ def finalize(build: SceneBuild, builder: newton.ModelBuilder, device: Any) -> ne
 
 
 def count_pairs(world: newton.ModelBuilder) -> int:
-    """Pairs of shapes of ``world`` that may collide; filters, which can only take some away, are not looked at."""
+    """Count pairs of shapes of ``world`` that may collide; filters, which only remove some, are ignored."""
     flags, group, body = (
         np.array(values, np.int64) for values in (world.shape_flags, world.shape_collision_group, world.shape_body)
     )
@@ -65,7 +65,7 @@ def count_pairs(world: newton.ModelBuilder) -> int:
 
 
 def _pairs_by_group(group: np.ndarray) -> int:
-    """Shapes of a positive group meet one another, those of a negative group all others."""
+    """Count pairs by collision group: positive groups collide within themselves, negative ones with all others."""
     groups, counts = np.unique(group, return_counts=True)
     alike, others = counts[groups > 0], counts[groups < 0]
     among_others = (others.sum() ** 2 - (others**2).sum()) // 2
@@ -73,12 +73,12 @@ def _pairs_by_group(group: np.ndarray) -> int:
 
 
 def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
-    """Step 9: one plane or terrain for all worlds."""
+    """Step 9: add one plane or terrain for all worlds."""
     ground = build.scene.ground
     if not ground.enabled:
         return
     fields = ground.shape_fields()
-    build.note_unused_fields(("ground",), ground.placed_shape_fields())
+    build.note_unused_fields(("ground",), ground.shape_fields_with_paths())
     record_shape(build, build.builder.shape_count, (fields, ("ground",)))
     config = make_shape_config(builder.default_shape_cfg, fields)
     if ground.terrain is None:
@@ -93,7 +93,7 @@ def add_ground(build: SceneBuild, builder: newton.ModelBuilder) -> None:
 
 
 def add_contact_pairs(build: SceneBuild, model: newton.Model) -> None:
-    """Let the pairs of shapes that assets name meet in every world, whatever their groups say."""
+    """Let the pairs of shapes that assets name collide in every world, whatever their groups say."""
     pairs, count = build.contact_pairs, build.builder.shape_count
     if not pairs:
         return

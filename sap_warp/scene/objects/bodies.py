@@ -8,11 +8,12 @@ import newton
 import numpy as np
 import warp as wp
 
+from ...model.shapes import shape_type_named
 from ..assets.sources.source_file import check_mesh, fence_of, resolve_source
 from ..text.errors import Complaint, Path
 from ..text.provenance import record_shape
 from .materials import custom_attributes, make_shape_config
-from .objects import Body, Box, Capsule, Cone, Cylinder, Ellipsoid, MeshShape, Sphere
+from .objects import Body, MeshShape
 
 if TYPE_CHECKING:
     from ..build import SceneBuild
@@ -39,7 +40,7 @@ def _add_body(build: SceneBuild, i: int, body: Body) -> None:
     )
     build.body_of[body.id] = index
     fields = body.shape_fields()
-    build.note_unused_fields(("bodies", i), body.placed_shape_fields())
+    build.note_unused_fields(("bodies", i), body.shape_fields_with_paths())
     for j, shape in enumerate(body.shapes):
         with build.at("bodies", i, "shapes", j):
             add_shape(build, index, shape, (fields, ("bodies", i)), ("bodies", i, "shapes", j))
@@ -60,7 +61,7 @@ def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[st
     """Add one shape; its own fields win over ``inherited`` ones, those over the defaults of the scene."""
     own = shape.shape_fields()
     build.shape_paths[build.builder.shape_count] = path
-    build.note_unused_fields(path, shape.placed_shape_fields())
+    build.note_unused_fields(path, shape.shape_fields_with_paths())
     record_shape(build, build.builder.shape_count, inherited, (own, path))
     fields = {**inherited[0], **own}
     tau = fields.get("tau", build.default_tau)
@@ -76,19 +77,11 @@ def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[st
     if shape.color is not None:
         common["color"] = shape.color
     builder = build.builder
-    if isinstance(shape, Box):
-        builder.add_shape_box(body, hx=shape.hx, hy=shape.hy, hz=shape.hz, **common)
-    elif isinstance(shape, Sphere):
-        builder.add_shape_sphere(body, radius=shape.radius, **common)
-    elif isinstance(shape, Ellipsoid):
-        builder.add_shape_ellipsoid(body, rx=shape.a, ry=shape.b, rz=shape.c, **common)
-    elif isinstance(shape, MeshShape):
+    if isinstance(shape, MeshShape):
         add = builder.add_shape_convex_hull if shape.convex else builder.add_shape_mesh
         add(body, mesh=_make_mesh(build, shape), scale=shape.scale, **common)
     else:
-        assert isinstance(shape, (Capsule, Cylinder, Cone))
-        add = getattr(builder, f"add_shape_{shape.type}")
-        add(body, radius=shape.radius, half_height=shape.half_height, **common)
+        shape_type_named(shape.type).add_to(builder, body, shape, **common)
 
 
 def _make_mesh(build: SceneBuild, shape: MeshShape) -> newton.Mesh:

@@ -1,4 +1,4 @@
-"""Control sequences: drive targets and inputs of actuators over time, played back with zero-order hold in every world.
+"""Control sequences: drive targets and actuator inputs over time, played with zero-order hold in every world.
 
 A JSON file holds an object, an NPZ file arrays of the same names:
 
@@ -48,7 +48,7 @@ def hold_targets(
     loop: int,
     target_out: Floats,
 ) -> None:
-    """Write the sample that is in force at the present time into the targets of one world and one column."""
+    """Write the sample of the present time into the targets of one world and one column."""
     world, column = wp.tid()
     count = samples_in.shape[0]
     # The half millionth absorbs the round-off of a time that is a sum of steps.
@@ -60,18 +60,18 @@ def hold_targets(
 
 @wp.kernel(enable_backward=False)
 def advance_time(dt: wp.float64, time: Doubles) -> None:
-    """Move the clock of a sequence."""
+    """Advance the clock of a sequence."""
     time[0] = time[0] + dt
 
 
 @dataclass(eq=False)
 class ControlSequence:
-    """Targets over time for the joints of one model; lives on the model's device and can be captured in a graph."""
+    """Targets over time for the joints of one model; lives on its device and can be captured in a graph."""
 
     dt: float
     """Time between samples [s]."""
     loop: bool
-    """Whether it starts again at the end."""
+    """Whether the sequence starts again at its end."""
     joint_labels: list[str]
     """Joint of every column, as the file names it."""
     samples: dict[str, wp.array]
@@ -85,7 +85,7 @@ class ControlSequence:
     actuator_labels: list[str] = field(default_factory=list)
     """Actuator of every column of ``ctrl``."""
     ctrl: wp.array | None = None
-    """Where the inputs of actuators go: those of the model."""
+    """Control array for the inputs of actuators, that of the model."""
 
     @property
     def duration(self) -> float:
@@ -99,7 +99,7 @@ class ControlSequence:
         wp.launch(advance_time, dim=1, inputs=[dt], outputs=[self.time], device=self.time.device)
 
     def write(self, control: SapControl, time: float) -> None:
-        """Set the clock and the targets that are in force at ``time`` [s], which is not before the start."""
+        """Set the clock and the targets that hold at ``time`` [s], which is not before the start."""
         if not 0.0 <= time < np.inf:
             raise ValueError(f"time is {time!r}; it must be a number of seconds from 0 on.")
         self.time.fill_(time)
@@ -165,7 +165,7 @@ def read_control(control: Control, document: SceneDocument, model: SapModel) -> 
         loop=control.loop,
         joint_labels=labels,
         samples={name: wp.array(rows, dtype=wp.float32, device=device) for name, rows in samples.items()},
-        entries={name: wp.array(places, dtype=wp.int32, device=device) for name, places in entries.items()},
+        entries={name: wp.array(indices, dtype=wp.int32, device=device) for name, indices in entries.items()},
         time=wp.zeros(1, dtype=wp.float64, device=device),
         start=start,
         actuator_labels=actuators,
@@ -233,14 +233,14 @@ def _read_numbers(file: Path, data: dict[str, Any], name: str, dimensions: int, 
 
 
 def _find_entries(model: SapModel, labels: list[str], file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinate and dof of every column in every world, each of shape [worlds, columns].
+    """Return coordinate and dof of every column in every world, each of shape [worlds, columns].
 
-    Worlds are copies of one another: a joint has the same place in each of them.
+    Worlds are copies of one another: a joint has the same index in each of them.
     """
     first = model.joint_world_start.numpy()[: max(model.world_count, 1)]
     q_start, qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
-    place = _index_labels(model.joint_label[: int(model.joint_world_start.numpy()[1])])
-    columns = [_find_one(label, place, "joint", file) for label in labels]
+    of_label = _index_labels(model.joint_label[: int(model.joint_world_start.numpy()[1])])
+    columns = [_find_one(label, of_label, "joint", file) for label in labels]
     for label, column in zip(labels, columns, strict=True):
         if qd_start[column + 1] - qd_start[column] != 1:
             raise Complaint(f"{file.name}: joint {label!r} has more or less than one degree of freedom")
@@ -249,14 +249,14 @@ def _find_entries(model: SapModel, labels: list[str], file: Path) -> tuple[np.nd
 
 
 def _find_actuators(model: SapModel, labels: list[str], file: Path) -> np.ndarray:
-    """Entry of ctrl of every column in every world, shape [worlds, columns]."""
+    """Return the entry of ctrl of every column in every world, shape [worlds, columns]."""
     reads = direct_actuators(model.newton_model)
     if not len(reads):
         raise Complaint(f"{file.name}: ctrl is given, but no actuator of the scene reads it")
     worlds = np.maximum(model.mujoco.actuator_world.numpy(), 0)
     first = np.searchsorted(worlds, np.arange(max(model.world_count, 1)))
-    place = _index_labels(list(model.mujoco.actuator_label)[: int(np.searchsorted(worlds, 1))])
-    columns = [_find_one(label, place, "actuator", file) for label in labels]
+    of_label = _index_labels(list(model.mujoco.actuator_label)[: int(np.searchsorted(worlds, 1))])
+    columns = [_find_one(label, of_label, "actuator", file) for label in labels]
     for label, column in zip(labels, columns, strict=True):
         if column not in reads:
             raise Complaint(
@@ -266,17 +266,17 @@ def _find_actuators(model: SapModel, labels: list[str], file: Path) -> np.ndarra
     return first[:, None] + np.array(columns)
 
 
-def _find_one(label: str, place: dict[str, list[int]], kind: str, file: Path) -> int:
-    """What one label stands for, within the first world."""
-    hits = place.get(label, [])
+def _find_one(label: str, of_label: dict[str, list[int]], kind: str, file: Path) -> int:
+    """Return the index that one label stands for within the first world."""
+    hits = of_label.get(label, [])
     if len(hits) != 1:
-        reason = f"stands for {len(hits)} {kind}s" if hits else "is unknown; " + tell_nearest(label, place, f"{kind}s")
+        reason = f"stands for {len(hits)} {kind}s" if hits else "is unknown; " + tell_nearest(label, of_label, f"{kind}s")
         raise Complaint(f"{file.name}: {kind} {label!r} {reason}")
     return hits[0]
 
 
 def _index_labels(labels: list[str]) -> dict[str, list[int]]:
-    """Joints by label and by every end of it after a slash; a full label wins over an end."""
+    """Map labels, and every end of them after a slash, to joints; a full label wins over an end."""
     ends: dict[str, list[int]] = {}
     whole: dict[str, list[int]] = {}
     for i, label in enumerate(labels):

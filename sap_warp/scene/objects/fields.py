@@ -97,18 +97,18 @@ class ShapeFieldBlocks(Section):
     """A block that takes shape fields in a block called cfg, shape or physics."""
 
     physics: ShapeFields | None = None
-    """Shape fields; those of shape, cfg and of this block itself come later and win, in this order."""
+    """Shape fields; those of shape, cfg and of this block itself are applied later and win, in this order."""
     shape: ShapeFields | None = None
     """Shape fields; see physics."""
     cfg: ShapeFields | None = None
     """Shape fields; see physics."""
 
     def shape_fields(self) -> dict[str, Any]:
-        """All shape fields that this block sets."""
-        return {name: value for name, (_, value) in self.placed_shape_fields().items()}
+        """Return all shape fields that this block sets."""
+        return {name: value for name, (_, value) in self.shape_fields_with_paths().items()}
 
-    def placed_shape_fields(self) -> dict[str, tuple[Path, Any]]:
-        """All shape fields that this block sets, each with its path from here and its value."""
+    def shape_fields_with_paths(self) -> dict[str, tuple[Path, Any]]:
+        """Return all shape fields that this block sets, each with its path from here and its value."""
         fields: dict[str, tuple[Path, Any]] = {}
         for name in ("physics", "shape", "cfg"):
             block = getattr(self, name)

@@ -1,4 +1,4 @@
-"""`builder.defaults.joint`: what joint dofs are like where neither the scene nor a file says so.
+"""Joint defaults (`builder.defaults.joint`): values of dofs where neither the scene nor a file gives any.
 
 Newton's importers take some fields from the defaults of the builder and leave out others. What a file says about a dof
 is found for those, and the rest filled in: what is filled in is the same for inline joints, URDF, MJCF and USD.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LIMITS = ("limit_lower", "limit_upper", "effort_limit", "velocity_limit")
 _KIND = newton.JointType
 MAX_FLOATING_ARMATURE = 0.01
-"""Share of a body's mass or moment of inertia above which the default armature of a floating joint is worth a note."""
+"""Ratio of the default armature to a floating body's inertia above which a note is given."""
 _FRICTION = "file:frictionloss"
 _USD_DRIVE = {
     "target_pos": "targetPosition",
@@ -36,11 +36,11 @@ _USD_DRIVE = {
 _SINGLE_AXIS = {_KIND.REVOLUTE: "angular", _KIND.PRISMATIC: "linear"}
 
 Stated = Mapping[str, set[int]]
-"""Fields, each with the dofs about which a file says something."""
+"""Fields, each with the dofs for which a file states it."""
 
 
 def joint_arguments(fields: Any) -> dict[str, Any]:
-    """Joint fields of a scene as keywords of Newton, which writes 'no limit' as a large number."""
+    """Return joint fields of a scene as keywords of Newton, which writes 'no limit' as a large number."""
     given = {name: value for name, value in fields.given().items() if name in JOINT_FIELDS}
     for name in _LIMITS:
         if name in given and abs(given[name]) > newton.MAXVAL:
@@ -59,7 +59,7 @@ def set_joint_defaults(builder: newton.ModelBuilder, fields: JointFields) -> Non
 
 
 def set_target(builder: newton.ModelBuilder, joint: int, dof: int, target: float | None) -> None:
-    """Let the drive of one scalar dof of a joint aim at ``target`` [m or rad], even outside of the limits.
+    """Set the drive target of one scalar dof of a joint [m or rad], even outside of the limits.
 
     None leaves Newton's choice: 0, or the middle of the limits if they exclude it.
     """
@@ -68,7 +68,7 @@ def set_target(builder: newton.ModelBuilder, joint: int, dof: int, target: float
 
 
 def _fill(build: SceneBuild, joints: range, names: Iterable[str], stated: Stated) -> None:
-    """Give imported joints the fields ``names`` where their file does not state them, and modes of drives."""
+    """Give imported joints the fields ``names`` that their file does not state, and set drive modes."""
     builder, given = build.builder, joint_arguments(build.scene.builder.defaults.joint)
     for joint in joints if given else ():
         kind = builder.joint_type[joint]
@@ -92,7 +92,7 @@ def _dofs(builder: newton.ModelBuilder, joint: int) -> range:
 
 
 def _set_mode(builder: newton.ModelBuilder, dof: int, given: Mapping[str, Any]) -> None:
-    """As for inline joints: as the defaults say, else found from the gains."""
+    """Set the drive mode: that of the defaults, else the one found from the gains."""
     if "actuator_mode" in given:
         builder.joint_target_mode[dof] = int(given["actuator_mode"])
     elif given.get("target_ke") or given.get("target_kd"):
@@ -105,8 +105,8 @@ def _infer_mode(builder: newton.ModelBuilder, dof: int) -> None:
 
 
 def fill_urdf_joints(build: SceneBuild, joints: range, text: str) -> None:
-    """Fill in what a URDF leaves open; it never tells drives, and a joint that is continuous has no limits."""
-    places = {"limit": ("lower", "upper", "effort", "velocity"), "dynamics": ("damping", "friction")}
+    """Fill in what a URDF leaves open: it never states drives, and a continuous joint has no limits."""
+    attributes = {"limit": ("lower", "upper", "effort", "velocity"), "dynamics": ("damping", "friction")}
     names = ("limit_lower", "limit_upper", "effort_limit", "velocity_limit", "damping", "friction")
     stated: defaultdict[str, set[int]] = defaultdict(set)
     builder = build.builder
@@ -116,7 +116,7 @@ def fill_urdf_joints(build: SceneBuild, joints: range, text: str) -> None:
         element = next((e for name, e in elements.items() if label == name or label.endswith(f"/{name}")), None)
         if element is None:  # the joint of the root
             continue
-        told = [element.find(f"{tag}[@{key}]") is not None for tag, keys in places.items() for key in keys]
+        told = [element.find(f"{tag}[@{key}]") is not None for tag, keys in attributes.items() for key in keys]
         if element.get("type") == "continuous" and not any(told[:2]):
             told[:2] = True, True
             for dof in _dofs(builder, joint):
@@ -127,7 +127,7 @@ def fill_urdf_joints(build: SceneBuild, joints: range, text: str) -> None:
 
 
 def watch_mjcf_friction(builder: newton.ModelBuilder) -> None:
-    """Before an import: let Newton keep where a file, or a class in it, gives frictionloss, for `fill_mjcf_joints`."""
+    """Make Newton record during import where a file or class gives frictionloss, for `fill_mjcf_joints`."""
     builder.add_custom_attribute(
         newton.ModelBuilder.CustomAttribute(
             name="frictionloss",
@@ -140,7 +140,7 @@ def watch_mjcf_friction(builder: newton.ModelBuilder) -> None:
 
 
 def fill_mjcf_joints(build: SceneBuild, joints: range) -> None:
-    """Fill in what an MJCF leaves open. A dof with an actuator is driven as that one says; targets are in no file."""
+    """Fill in what an MJCF leaves open. Actuators decide over the drives of their dofs; targets are in no file."""
     attributes = build.builder.custom_attributes
     stated: defaultdict[str, set[int]] = defaultdict(set)
     stated["friction"].update(attributes.pop(_FRICTION).values or ())
@@ -161,19 +161,19 @@ def fill_usd_joints(build: SceneBuild, joints: range, stage: Any) -> None:
         prim = stage.GetPrimAtPath(builder.joint_label[joint])
         ends = (f"limit:{axis}:physics:low", f"limit:{axis}:physics:high")
         ends = ends if builder.joint_type[joint] == _KIND.D6 else ("physics:lowerLimit", "physics:upperLimit")
-        places = {name: f"drive:{axis}:physics:{attribute}" for name, attribute in _USD_DRIVE.items()}
+        attributes = {name: f"drive:{axis}:physics:{attribute}" for name, attribute in _USD_DRIVE.items()}
         told = {
             name
-            for name, place in (*places.items(), ("limit_lower", ends[0]), ("limit_upper", ends[1]))
-            if not prim or prim.GetAttribute(place).HasAuthoredValue()
+            for name, attribute in (*attributes.items(), ("limit_lower", ends[0]), ("limit_upper", ends[1]))
+            if not prim or prim.GetAttribute(attribute).HasAuthoredValue()
         }
         if builder.joint_target_mode[dof] == newton.JointTargetMode.NONE:  # no drive, whatever is authored
-            told -= set(places)
+            told -= set(attributes)
         elif not prim or f"PhysicsDriveAPI:{axis}" not in prim.GetAppliedSchemas():  # Newton found it elsewhere
-            told.update(places)
+            told.update(attributes)
         elif "target_pos" in told and axis not in ("linear", "transX", "transY", "transZ"):
             # Newton has moved it into limits that were not yet those of the joint.
-            set_target(builder, joint, dof, math.radians(prim.GetAttribute(places["target_pos"]).Get()))
+            set_target(builder, joint, dof, math.radians(prim.GetAttribute(attributes["target_pos"]).Get()))
         if told & {"target_ke", "target_kd"}:
             told.add("actuator_mode")
         if builder.joint_effort_limit[dof] < newton.MAXVAL:  # of the joint, if not of the drive
@@ -186,15 +186,15 @@ def fill_usd_joints(build: SceneBuild, joints: range, stage: Any) -> None:
 
 
 def _usd_axis(builder: newton.ModelBuilder, joint: int, dof: int) -> str:
-    """How the schemas of USD call an axis of a d6 joint."""
+    """Return the name of an axis of a d6 joint in the schemas of USD."""
     slides = builder.joint_dof_dim[joint][0]
-    place = dof - builder.joint_qd_start[joint]
+    offset = dof - builder.joint_qd_start[joint]
     letter = "XYZ"[int(max(range(3), key=lambda i: abs(builder.joint_axis[dof][i])))]
-    return ("trans" if place < slides else "rot") + letter
+    return ("trans" if offset < slides else "rot") + letter
 
 
 def note_armature_of_floating_joints(build: SceneBuild) -> None:
-    """Name bodies that float and are slow because of the default armature, which has inertia but no weight."""
+    """Name floating bodies that the default armature slows down: it adds inertia but no weight."""
     builder, armature = build.builder, build.builder.default_joint_cfg.armature
     slow: list[int] = []
     for joint, kind in enumerate(builder.joint_type if armature > 0.0 else ()):

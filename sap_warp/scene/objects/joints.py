@@ -34,7 +34,7 @@ def add_joints(build: SceneBuild) -> None:
 
 
 def _check_limits(build: SceneBuild, index: int, joint: Any) -> None:
-    """A lower limit of the joint may not fit to an upper one of the defaults, or the other way round."""
+    """Check that limits of the joint and limits of the defaults, of which each may give one, fit together."""
     builder = build.builder
     for dof in range(builder.joint_qd_start[index], builder.joint_dof_count):
         lower, upper = builder.joint_limit_lower[dof], builder.joint_limit_upper[dof]
@@ -82,12 +82,12 @@ def _add_joint(build: SceneBuild, joint: Any) -> int:
 
 
 def _dof(build: SceneBuild, fields: JointFields) -> dict[str, Any]:
-    """What is known of one dof: the defaults of the scene below its own fields."""
+    """Return the values of one dof: its own fields over the defaults of the scene."""
     return joint_arguments(build.scene.builder.defaults.joint) | joint_arguments(fields)
 
 
 def _set_losses(build: SceneBuild, joint: FreeJoint | DistanceJoint, index: int) -> int:
-    """Armature and damping of a floating joint, which Newton adds without.
+    """Set armature and damping of a floating joint, which Newton adds without them.
 
     Armature has a default as that of any dof. Damping and friction are losses of bearings, of which it has none.
     """

@@ -30,7 +30,7 @@ _ARRAY_OF = {
 
 
 def make_shape_config(base: newton.ModelBuilder.ShapeConfig, fields: dict[str, Any]) -> newton.ModelBuilder.ShapeConfig:
-    """``base`` with ``fields`` of a scene on top; tau and unsupported fields are left out."""
+    """Return ``base`` with the ``fields`` of a scene on top, without tau and unsupported fields."""
     config = base.copy()
     for name, value in fields.items():
         if name != "tau" and name not in NOT_APPLIED:
@@ -46,12 +46,12 @@ def set_defaults(builder: newton.ModelBuilder, fields: dict[str, Any]) -> None:
 
 
 def custom_attributes(tau: float | None) -> dict[str, Any]:
-    """Arguments that give a new shape its dissipation time [s]; nothing for None."""
+    """Return the arguments that give a new shape its dissipation time [s]; none for None."""
     return {} if tau is None else {"custom_attributes": {TAU_KEY: tau}}
 
 
 def read_tau(builder: newton.ModelBuilder) -> list[float]:
-    """Dissipation time of every shape [s]; negative where a shape has none of its own."""
+    """Return the dissipation time of every shape [s]; negative where a shape has none of its own."""
     values = builder.custom_attributes[TAU_KEY].values or {}
     return [float(values.get(shape, TAU_UNSET)) for shape in range(builder.shape_count)]
 
@@ -78,7 +78,7 @@ def override_shapes(builder: newton.ModelBuilder, shapes: range, fields: dict[st
 
 
 def _override_flags(builder: newton.ModelBuilder, shapes: range, fields: dict[str, Any]) -> None:
-    """Switches can only take collision away: what the file made visual-only stays so."""
+    """Apply collision switches, which can only remove collision: what the file made visual-only stays so."""
     flags = newton.ShapeFlags
     for name, bit in (
         ("has_shape_collision", flags.COLLIDE_SHAPES),
@@ -92,7 +92,7 @@ def _override_flags(builder: newton.ModelBuilder, shapes: range, fields: dict[st
 
 
 def describe_unused(fields: dict[str, Any]) -> list[tuple[str, str]]:
-    """Fields that are understood and do not act, each with an explanation."""
+    """Yield fields that are understood and do not act, each with an explanation."""
     found = []
     for name, value in fields.items():
         if name in NOT_APPLIED and value is not False:

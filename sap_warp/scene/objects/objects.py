@@ -117,7 +117,7 @@ class _Asset(ShapeFieldBlocks):
     label_prefix: Text = None
     """Put before the labels of the asset, for several copies of it: prefix/label."""
     floating: Boolean = None
-    """Whether the base is free to move; as the file says if not given."""
+    """Whether the base is free to move; the file decides if not given."""
     enable_self_collisions: Boolean = True
     """Whether shapes of this asset collide with one another."""
     collapse_fixed_joints: Boolean = False
@@ -172,7 +172,7 @@ class UsdAsset(_Asset):
 
 
 class _RobotAsset(_Asset):
-    """What URDF and MJCF files share."""
+    """Fields that URDF and MJCF assets share."""
 
     scale: Factor = 1.0
     """Factor on all lengths."""
@@ -303,7 +303,7 @@ class MeshShape(_Shape):
             self.triangles()
 
     def triangles(self) -> list[int]:
-        """Vertex numbers, three for each triangle."""
+        """Return vertex numbers, three for each triangle."""
         if self.indices is None or self.vertices is None:
             raise Complaint("vertices need indices, three for each triangle")
         flat: list[Any] = []
@@ -347,7 +347,7 @@ class Body(WithShapeFields):
     lock_inertia: Boolean = False
     """Keep mass and inertia as given: shapes add nothing."""
     armature: Armature = None
-    """Added to the diagonal of the inertia [kg m^2]; builder.default_body_armature if not given."""
+    """Moment added to the diagonal of the inertia [kg m^2]; builder.default_body_armature if not given."""
     is_kinematic: Boolean = False
     """The body follows its prescribed motion, whatever pushes it."""
     shapes: list[Shape] = Field(default_factory=list)
@@ -508,13 +508,13 @@ class Terrain(Section):
     resolution: Size = 0.1
     """Distance of grid points [m]."""
     height: Size = 0.1
-    """Of a step, rise of a slope over each width, or from the lowest to the highest point [m]."""
+    """Height of a step, rise of a slope over each width, or lowest to highest point [m]."""
     width: Size = 0.5
-    """Of a step or square, or the length of a wave [m]."""
+    """Width of a step or square, or length of a wave [m]."""
     flat: Size = 0.6
     """Half the side of the flat place in the middle [m]."""
     seed: Integer = 0
-    """Of the random numbers."""
+    """Seed of the random numbers."""
 
 
 class Ground(WithShapeFields):
@@ -523,11 +523,11 @@ class Ground(WithShapeFields):
     short_forms: ClassVar[list[dict[str, Any]]] = [{"type": "boolean"}, {"type": "null"}]
 
     enabled: Boolean = True
-    """Whether there is one."""
+    """Whether there is a ground."""
     label: Text = "DEFAULT_GROUND"
-    """Its label."""
+    """Label of the ground."""
     height: Length = 0.0
-    """Its height [m]."""
+    """Height of the ground [m]."""
     terrain: Terrain | None = None
     """Rough ground in place of the plane."""
 

@@ -1,4 +1,4 @@
-"""Where inline bodies start: what their transforms say, and what the frames of their joints say."""
+"""Initial poses of inline bodies: from their transforms, and from the frames of their joints."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ..build import SceneBuild
 
 MAX_SHIFT = 1e-4
-"""Largest distance of two poses that count as the same [m], for bodies within 1 m of the origin."""
+"""Largest distance of two positions that count as equal [m], for bodies within 1 m of the origin."""
 MAX_TURN = 1e-3
-"""Largest angle between them [rad]: what numbers with three decimals differ by."""
+"""Largest angle between two rotations that count as equal [rad]: the rounding of three decimals."""
 
 
 def parent_frame(build: SceneBuild, joint: Any) -> wp.transform:
-    """Frame of a joint in its parent.
+    """Return the frame of a joint in its parent.
 
     A joint to the world that does not say where it is, is where the transform of its body puts it. A floating joint
     has its pose in its coordinates.
@@ -34,7 +34,7 @@ def parent_frame(build: SceneBuild, joint: Any) -> wp.transform:
 
 
 def place_child(build: SceneBuild, joint: Any, index: int) -> None:
-    """Bring the pose of the body below a new joint, and the coordinates of that joint, together.
+    """Make the pose of the body below a new joint agree with the coordinates of that joint.
 
     Bodies below it then start from there. Coordinates of Newton's new joints are 0; those of free joints are already
     as the transform of the body has it.
@@ -57,7 +57,7 @@ def _floats(joint: Any) -> bool:
 
 
 def note_misplaced_bodies(build: SceneBuild, model: newton.Model, all_worlds: newton.ModelBuilder) -> None:
-    """Say where a body starts whose joints overrule its transform.
+    """Note where a body starts whose joints overrule its transform.
 
     A transform may tell the pose before or after the edits of joint_q. Bodies above which one was named are left out:
     they are off because that one is.
@@ -87,8 +87,8 @@ def note_misplaced_bodies(build: SceneBuild, model: newton.Model, all_worlds: ne
 
 
 def _note(build: SceneBuild, i: int, body: Body, joint: Any, pose: np.ndarray, index: int) -> None:
-    place = build.document.problem(("joints", build.scene.joints.index(joint), "parent_xform"), "")
-    line = "" if place.line is None else f" (line {place.line})"
+    problem = build.document.problem(("joints", build.scene.joints.index(joint), "parent_xform"), "")
+    line = "" if problem.line is None else f" (line {problem.line})"
     frames = "parent_xform" if joint.parent == "world" else "the frames"
     build.note(
         "placement",

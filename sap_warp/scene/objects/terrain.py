@@ -24,7 +24,7 @@ def make_heights(
     flat: float = 0.6,
     seed: int = 0,
 ) -> np.ndarray:
-    """Heights of a square field.
+    """Return the heights of a square field.
 
     Args:
         kind: ``slope`` is a pyramid that rises by ``height`` over each ``width``, ``stairs`` the same in steps,
@@ -69,7 +69,7 @@ def make_heights(
 
 
 def _smooth_noise(rng: np.random.Generator, X: np.ndarray, Y: np.ndarray, width: float) -> np.ndarray:
-    """Random values between -0.5 and 0.5 on a coarse grid, and smooth between its points."""
+    """Return random values between -0.5 and 0.5 on a coarse grid, interpolated smoothly between its points."""
     u, v = (X - X.min()) / width, (Y - Y.min()) / width
     i, j = np.floor(u).astype(int), np.floor(v).astype(int)
     values = rng.uniform(-0.5, 0.5, (j.max() + 2, i.max() + 2))

@@ -1,4 +1,4 @@
-"""Which robots there are on this machine, and where.
+"""Robots on this machine, and where their files are.
 
     folder              folders in the environment variable SAP_WARP_ROBOTS: name.xml, name.urdf, or a folder with one
     menagerie           a checkout of MuJoCo's Menagerie: SAP_WARP_MENAGERIE, MUJOCO_MENAGERIE_PATH, or the cache of the
@@ -69,7 +69,7 @@ _VENDORS = [
     "tetheria",
     "realsense",
 ]
-"""What names of the Menagerie's folders begin with and robots are not called by."""
+"""Vendor names at the beginning of the Menagerie's folders, which names of robots leave out."""
 _NEWTON = {"ant": "nv_ant.xml", "humanoid": "nv_humanoid.xml"}
 _SHORT = {"g1": "g1_29dof_rev_1_0", "ur3": "ur3_robot", "ur5": "ur5_robot", "ur10": "ur10_robot", "so_arm": "so101"}
 _SHORT |= {"allegro_hand": "allegro_right_hand", "talos": "talos_reduced", "romeo": "romeo_small", "simple": "human"}
@@ -95,13 +95,13 @@ class Robot:
 
 
 def list_robots() -> list[Robot]:
-    """All robots, sorted by name; where several have one name, the first place comes first."""
+    """Return all robots, sorted by name; where several have one name, the first place comes first."""
     found = [*_in_folders(), *_in_menagerie(), *_in_example_robot_data(), *_in_newton()]
     return sorted(found, key=lambda robot: robot.name)  # a stable sort
 
 
 def find_robot(name: str) -> Robot:
-    """The robot of a name, or of ``place:name``.
+    """Return the robot of a name, or of ``place:name``.
 
     Raises:
         UnknownRobotError: There is none; the message names the nearest ones.
@@ -149,7 +149,7 @@ def _in_menagerie() -> Iterator[Robot]:
 
 
 def _main_file(folder: Path) -> Path | None:
-    """The model of a folder: the one named like it, or the one with the shortest name that is no scene."""
+    """Return the model of a folder: the file named like it, or the one with the shortest name that is no scene."""
     files = [file for file in sorted(folder.glob("*.xml")) if not file.stem.startswith("scene")]
     files += sorted(folder.glob("*.urdf"))
     files = [file for file in files if b"<robot" in _head(file) or (b"<mujoco" in _head(file) and _has_bodies(file))]
@@ -159,7 +159,7 @@ def _main_file(folder: Path) -> Path | None:
 
 
 def _has_bodies(file: Path) -> bool:
-    """Not so a file of keyframes, actuators or meshes that others include."""
+    """Return True if a file has bodies, unlike files of keyframes, actuators or meshes that others include."""
     return b"<worldbody" in file.read_bytes()
 
 
@@ -169,7 +169,7 @@ def _head(file: Path) -> bytes:
 
 
 def _is_empty(file: Path) -> bool:
-    """Whether a URDF has no links; such files are short."""
+    """Return True if a URDF has no links; such files are short."""
     return file.stat().st_size < _HEAD and b"<link" not in _head(file)
 
 

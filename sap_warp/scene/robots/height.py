@@ -1,4 +1,4 @@
-"""How far down a robot reaches: the kinematics of a URDF, for links alone."""
+"""Lowest point of a robot, from the kinematics of a URDF, for link origins alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _X, _Y, _Z = np.eye(3)
 
 
 def lowest_link(root: ElementTree.Element, values: dict[str, float]) -> float:
-    """Height of the lowest origin of a link above that of the base, which stands upright [m]; at most zero.
+    """Return the height of the lowest link origin above that of the upright base [m]; at most zero.
 
     Args:
         root: The element <robot>.
@@ -26,14 +26,16 @@ def lowest_link(root: ElementTree.Element, values: dict[str, float]) -> float:
     while waiting:
         link, p, R = waiting.pop()
         for joint in below.get(link, ()):
-            p_child, R_child = _place(joint, p, R, values.get(joint.get("name", ""), 0.0))
+            p_child, R_child = _child_pose(joint, p, R, values.get(joint.get("name", ""), 0.0))
             lowest = min(lowest, float(p_child[2]))
             waiting.append((_link(joint, "child"), p_child, R_child))
     return lowest
 
 
-def _place(joint: ElementTree.Element, p: np.ndarray, R: np.ndarray, value: float) -> tuple[np.ndarray, np.ndarray]:
-    """Pose of the child of a joint at ``value``, from that of its parent."""
+def _child_pose(
+    joint: ElementTree.Element, p: np.ndarray, R: np.ndarray, value: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pose of the child of a joint at ``value``, from that of its parent."""
     origin, axis = joint.find("origin"), _three(joint.find("axis"), "xyz", "1 0 0")
     axis = axis / (np.linalg.norm(axis) or 1.0)
     roll, pitch, yaw = _three(origin, "rpy", "0 0 0")
@@ -52,6 +54,6 @@ def _three(node: ElementTree.Element | None, name: str, default: str) -> np.ndar
 
 
 def _about(axis: np.ndarray, angle: float) -> np.ndarray:
-    """Rotation by ``angle`` [rad] about a unit axis."""
+    """Return the rotation by ``angle`` [rad] about a unit axis."""
     K = np.cross(np.eye(3), axis)
     return np.eye(3) + math.sin(angle) * K + (1.0 - math.cos(angle)) * K @ K

@@ -16,9 +16,9 @@ from pathlib import Path
 
 PER_RADIAN, PER_METRE, DAMPING_TIME = 5.0, 50.0, 0.05
 FIXED_BASE = 4.0
-"""How much stiffer joints of robots with a fixed base are held."""
+"""Factor on the stiffness of joints of robots with a fixed base."""
 DEFAULT_EFFORT = 20.0
-"""Of motors whose file gives none, or zero [N m or N]."""
+"""Effort limit of motors whose file gives none, or zero [N m or N]."""
 LARGEST_EFFORT = 1.0e4
 _STATES = ("standing", "half_sitting", "home", "default", "reference", "rest", "zero")
 _MOVING = ("revolute", "continuous", "prismatic")
@@ -26,14 +26,14 @@ _MOVING = ("revolute", "continuous", "prismatic")
 
 @dataclass
 class Home:
-    """What a robot is to hold."""
+    """Pose that a robot is to hold, and gains to hold it."""
 
     base: list[float] | None = None
     """Position and quaternion xyzw of a floating base [m]; None if it is fixed."""
     joints: dict[str, float] = field(default_factory=dict)
     """Positions [rad or m]."""
     is_known: bool = False
-    """Whether a file says so."""
+    """Whether a file gives this pose."""
     lowest: float = 0.0
     """Height of the lowest link above the base, with the base upright [m]."""
     gains: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Home:
 
 
 def read_home(urdf: Path) -> Home:
-    """Home pose and gains of the robot in a file."""
+    """Read home pose and gains of the robot in a file."""
     from .height import lowest_link  # which needs more than the standard library
 
     root = ElementTree.parse(urdf).getroot()
@@ -70,7 +70,7 @@ def read_home(urdf: Path) -> Home:
 
 
 def _within(angle: float, joint: ElementTree.Element) -> float:
-    """The same angle within the limits of a revolute joint, if whole turns lead there [rad]."""
+    """Shift an angle by whole turns into the limits of a revolute joint, if that is possible [rad]."""
     limit = joint.find("limit")
     if joint.get("type") != "revolute" or limit is None:
         return angle
@@ -88,8 +88,8 @@ def _gains(joint: ElementTree.Element, factor: float) -> tuple[float, float]:
 
 
 def _group_state(urdf: Path) -> ElementTree.Element | None:
-    """The pose that an SRDF beside the URDF calls home."""
-    folder = next((place / "srdf" for place in urdf.parents[:3] if (place / "srdf").is_dir()), None)
+    """Return the pose that an SRDF beside the URDF calls home."""
+    folder = next((parent / "srdf" for parent in urdf.parents[:3] if (parent / "srdf").is_dir()), None)
     files = sorted(folder.glob("*.srdf")) if folder is not None else []
     files.sort(key=lambda file: (file.stem != urdf.stem, not urdf.stem.startswith(file.stem)))
     for file in files:

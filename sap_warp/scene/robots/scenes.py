@@ -1,4 +1,4 @@
-"""The scene of a robot: on the ground, in its home pose, held by its own gains or by those of `home`."""
+"""Scene of a robot: on the ground, in its home pose, held by its own gains or by those of `home`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .catalogue import Robot, find_robot
 from .home import read_home
 
 TIME_STEP = 0.002
-"""Of robots whose file suggests none [s]; MuJoCo's default."""
+"""Time step of robots whose file suggests none [s]; MuJoCo's default."""
 MOUNT_HEIGHT = 1.0
-"""Of a fixed base whose files name no pose, and of one that reaches below the ground, above its lowest link [m]."""
+"""Height of the lowest link of a fixed base without a pose, or one that would reach below the ground [m]."""
 FLOOR = 0.01
-"""How far below the foot of its base the links of a robot that stands on the ground may have their origins [m]."""
+"""Depth below the foot of its base that link origins of a robot on the ground may reach [m]."""
 ARMATURE = 1e-3
-"""Of joints of a URDF, which has none [kg m^2 or kg]: links without mass may hang on them."""
+"""Armature of joints of a URDF, which states none [kg m^2 or kg]: massless links may hang on them."""
 
 
 def robot_scene(robot: str | Robot, **asset: Any) -> dict[str, Any]:
-    """A scene document for `load_sap_scene` with one robot.
+    """Return a scene document for `load_sap_scene` with one robot.
 
     Args:
         robot: Its name, or what `find_robot` returns.
@@ -64,7 +64,7 @@ def _mjcf_scene(robot: Robot, asset: dict[str, Any]) -> dict[str, Any]:
 
 
 def _floor_height(path: Path) -> float:
-    """Height of the floor in a scene of the Menagerie that includes this file, 0 if there is none [m].
+    """Return the height of the floor in a scene of the Menagerie that includes this file, 0 if there is none [m].
 
     A hand, for example, reaches below its origin, and its scene has the floor where it does not touch it.
     """
@@ -80,7 +80,7 @@ def _floor_height(path: Path) -> float:
 
 
 def _planes(path: Path) -> list[ElementTree.Element]:
-    """Geoms of a file that are its ground."""
+    """Return the geoms of a file that are its ground."""
     world = ElementTree.parse(path).getroot().find("worldbody")
     return [geom for geom in world.iter("geom") if geom.get("type") == "plane"] if world is not None else []
 

@@ -1,4 +1,4 @@
-"""The scene files that come with the product, and how a name becomes a file. Imports nothing slow."""
+"""Scene files that come with the product, and how a name becomes a file; imports nothing slow."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class UnknownSceneError(ValueError):
 
 
 def assets_folder() -> Path:
-    """Folder of the shipped assets: inside the installed package, or beside it in a source tree."""
+    """Return the folder of the shipped assets: inside the installed package, or beside it in a source tree."""
     installed = _PACKAGE / "assets"
     return installed if installed.is_dir() else _PACKAGE.parent / "assets"
 
 
 def shipped_scenes() -> dict[str, Path]:
-    """File of every scene that comes with the product, by name."""
+    """Return the file of every scene that comes with the product, by name."""
     return {file.stem: file for file in sorted((assets_folder() / "yaml").glob("*.yaml"))}
 
 
 def scene_description(file: Path) -> str:
-    """The ``description`` of a scene file, read without a YAML parser; empty if there is none on one line."""
+    """Read the ``description`` of a scene file without a YAML parser; empty if none stands on one line."""
     match = re.search(r"^description:[ \t]*(.+?)[ \t]*$", file.read_text(encoding="utf-8"), re.MULTILINE)
     return match.group(1).strip("\"'") if match else ""
 
 
 def find_scene_file(name: str | os.PathLike[str]) -> Path:
-    """The file of a scene: ``name`` is a path, or the name of a shipped scene.
+    """Return the file of a scene: ``name`` is a path, or the name of a shipped scene.
 
     Raises:
         UnknownSceneError: There is neither; the message names the nearest one.
@@ -74,5 +74,5 @@ def find_scene_file(name: str | os.PathLike[str]) -> Path:
 
 
 def runs_offline(file: Path) -> bool:
-    """Whether a shipped scene needs nothing from a git repository."""
+    """Return True if a shipped scene needs nothing from a git repository."""
     return not re.search(r"^\s*(- )?(source: *\{ *)?git:", file.read_text(encoding="utf-8"), re.MULTILINE)

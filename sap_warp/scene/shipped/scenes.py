@@ -1,4 +1,4 @@
-"""Scenes by name, and random poses to start them from: what tests and benchmarks share with the command line."""
+"""Scenes by name, and random poses to start them from, for tests, benchmarks and the command line."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _draw_positions(
 
 
 def _random_rotation(rng: np.random.Generator, largest: float) -> np.ndarray:
-    """Unit quaternion xyzw of a turn by up to ``largest`` [rad] about a random axis."""
+    """Return the unit quaternion xyzw of a turn by up to ``largest`` [rad] about a random axis."""
     import numpy as np
 
     axis = rng.normal(size=3)

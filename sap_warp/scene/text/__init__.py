@@ -1,1 +1,1 @@
-"""What a scene file says as text: nodes with their places, values, expressions, references, errors."""
+"""The text of a scene file: documents with line numbers, values, expressions, references, errors."""

@@ -1,4 +1,4 @@
-"""How large and how small the quantities of a scene may be.
+"""Bounds on the quantities of a scene.
 
 The bounds are generous: what lies beyond them is a slip of the keyboard or a mix-up of units, and single precision
 could not simulate it.
@@ -22,21 +22,21 @@ class Quantity:
     """A kind of number, with the magnitudes it may have."""
 
     name: str
-    """Of one such number, with its article."""
+    """What messages call one such number, with its article."""
     unit: str
     largest: float
     smallest: float = 0.0
-    """Of numbers that are not 0."""
+    """Smallest magnitude of numbers that are not 0."""
 
     def check(self, number: float) -> float:
-        """``number``, unless its magnitude is out of bounds."""
+        """Return ``number`` if its magnitude is within the bounds; complain otherwise."""
         if abs(number) > self.largest or 0.0 < abs(number) < self.smallest:
             raise Complaint(f"found {number:g}; {self.name} is {self.range}")
         return number
 
     @property
     def range(self) -> str:
-        """The bounds as people write them."""
+        """Return the bounds as people write them."""
         low = f"{self.smallest:g} to " if self.smallest else "at most "
         return f"{low}{self.largest:g} {self.unit}".rstrip()
 
@@ -62,4 +62,4 @@ QUANTITIES = (
     *(TIME_STEP, DURATION, LENGTH, SIZE, COORDINATE, SPEED, ACCELERATION, MASS, INERTIA, DENSITY),
     *(STIFFNESS, DAMPING, FORCE, FRICTION, RELAXATION, SCALE, CONCAVITY),
 )
-"""What the documentation lists."""
+"""All quantities, listed in the documentation."""

@@ -1,4 +1,4 @@
-"""Reading scene files: YAML or JSON into plain data that remembers its line numbers."""
+"""Read scene files: YAML or JSON into plain data that remembers its line numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..shipped.scene_files import assets_folder, shipped_scenes
 from .errors import Path, Problem, SapSceneError, show
 from .file_kinds import describe_non_file, describe_other_file, is_json_schema
-from .yaml_text import MAX_NESTING, MAX_NODES, Place, read_long_integer, read_yaml
+from .yaml_text import MAX_NESTING, MAX_NODES, Location, read_long_integer, read_yaml
 
 MAX_BYTES = 16 * 2**20
 """Largest scene file that is read."""
@@ -19,10 +19,10 @@ NOTHING = "there is nothing in this file; a scene has at least one body or asset
 
 
 class SceneDocument:
-    """The content of a scene and where each part of it stands."""
+    """The content of a scene and the line of each part of it."""
 
     def __init__(
-        self, data: Any, file: FilePath | None = None, place: Any = None, problems: tuple[Problem, ...] | list = ()
+        self, data: Any, file: FilePath | None = None, location: Any = None, problems: tuple[Problem, ...] | list = ()
     ):
         self.data = data
         self.file = file
@@ -30,7 +30,7 @@ class SceneDocument:
         """Whether the scene may only read files of its own folder."""
         self.problems = list(problems)
         """What is wrong with the text but leaves the rest readable."""
-        self._place = place
+        self._location = location
         self.sections: dict[int, Any] = {}
         """Class of the schema that each mapping was read by, by its id; filled during validation."""
 
@@ -46,25 +46,25 @@ class SceneDocument:
         return shipped if folder is not None and folder.is_relative_to(shipped) else folder
 
     def problem(self, path: Path, message: str) -> Problem:
-        """A problem at ``path``; the line is that of the nearest enclosing value, none if that is the whole file."""
+        """Return a problem at ``path`` with the line of the nearest enclosing value; None if that is the whole file."""
         path = self.spell(path)
         return Problem(message, path, None if self.file is None else str(self.file), self._line(path))
 
     def _line(self, path: Path) -> int | None:
-        place, line = self._place, None
+        location, line = self._location, None
         for part in path:
-            parts = place.parts if isinstance(place, Place) else None
+            parts = location.parts if isinstance(location, Location) else None
             if isinstance(parts, dict) and part in parts:
-                line, place = parts[part]
+                line, location = parts[part]
             elif isinstance(parts, list) and isinstance(part, int) and part < len(parts):
-                place = parts[part]
-                line = place.line if isinstance(place, Place) else place
+                location = parts[part]
+                line = location.line if isinstance(location, Location) else location
             else:
                 break
         return line
 
     def spell(self, path: Path) -> Path:
-        """``path``, given in canonical keys, with the keys that the scene uses."""
+        """Return ``path``, given in canonical keys, with the keys that the scene uses."""
         spelled: list[Any] = []
         value = self.data
         for part in path:
@@ -74,7 +74,7 @@ class SceneDocument:
         return tuple(spelled)
 
     def key_of(self, value: Any, part: Any) -> tuple[Any] | None:
-        """The key or index of ``value`` that stands for a canonical one, in a tuple; None if there is none."""
+        """Return, in a tuple, the key or index of ``value`` that stands for a canonical one; None if there is none."""
         if isinstance(value, list):
             return (part,) if isinstance(part, int) and 0 <= part < len(value) else None
         if not isinstance(value, dict):
@@ -122,7 +122,7 @@ def _read_file(source: str | os.PathLike[str]) -> SceneDocument:
     document = read_yaml(text, file)
     if document.data is None and not document.problems:
         raise _error(file, None, NOTHING)
-    return SceneDocument(document.data, file, document.place, document.problems)
+    return SceneDocument(document.data, file, document.location, document.problems)
 
 
 def _read_text(file: FilePath) -> str:
@@ -174,19 +174,19 @@ def _read_json(text: str, file: FilePath) -> SceneDocument:
     except RecursionError:
         raise _error(file, None, f"nested deeper than {MAX_NESTING} levels") from None
     data = _plain_copy(data, file)
-    place, problems = None, []
+    location, problems = None, []
     try:  # JSON is YAML once tabs, which can only stand between values, are spaces
         document = read_yaml(text.replace("\t", " "), file)
-        place, problems = document.place, document.problems
+        location, problems = document.location, document.problems
     except SapSceneError:  # a text that only JSON understands has no line numbers
         pass
     if repeated and not problems:
         problems = list(_error(file, None, f"the key {show(repeated[0])} appears twice in one mapping").problems)
-    return SceneDocument(data, file, place, problems)
+    return SceneDocument(data, file, location, problems)
 
 
 class Unreadable:
-    """Stands for an object of a mapping that no scene can hold; shown as the object shows itself."""
+    """Stands for an object in a mapping that no scene can hold; its text is that of the object."""
 
     def __init__(self, value: Any):
         self._text = show(value)
@@ -237,5 +237,5 @@ def _plain_copy(value: Any, file: FilePath | None = None) -> Any:
 
 
 def _plain_key(key: Any) -> Any:
-    """A key that compares and prints without running code of its own."""
+    """Return a key that compares and prints without running code of its own."""
     return key if key is None or type(key) in (bool, int, float, str) else show(key)

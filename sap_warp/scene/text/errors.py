@@ -1,4 +1,4 @@
-"""What is wrong with a scene, and where: the file, the line and the path inside it."""
+"""Problems of a scene: what is wrong, with file, line and path."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Path = tuple[str | int, ...]
 """Keys and list indices from the top of a scene down to a value."""
 
 MAX_PROBLEMS = 1000
-"""Most problems of one kind that are looked for; a scene with more has one cause for them."""
+"""Most problems of one kind that are looked for; more usually have one cause."""
 MAX_SHOWN = 50
 """Most problems that a message lists."""
 
 
 def format_path(path: Path) -> str:
-    """A path as people write it: ``bodies[2].shapes[0].hx``."""
+    """Return a path as people write it: ``bodies[2].shapes[0].hx``."""
     text = ""
     for part in path:
         if isinstance(part, int) and not isinstance(part, bool):
@@ -31,7 +31,7 @@ def format_path(path: Path) -> str:
 
 
 def show(value: Any) -> str:
-    """``value`` for a message, shortened."""
+    """Return a shortened text of ``value`` for a message."""
     if isinstance(value, dict):
         return "a mapping"
     try:
@@ -48,9 +48,9 @@ class Problem:
     """One thing that is wrong with a scene."""
 
     message: str
-    """What was found and what is accepted."""
+    """What was found, and what is accepted."""
     path: Path = ()
-    """Where inside the scene."""
+    """Path inside the scene."""
     file: str | None = None
     """Scene file; None for a scene that was given as a mapping."""
     line: int | None = None
@@ -80,7 +80,7 @@ class SapSceneError(ValueError):
 
 
 class SapUnsupportedSceneFeature(SapSceneError):
-    """A scene asks for something that is understood but not simulated, and was loaded with ``strict=True``."""
+    """Raised with ``strict=True`` if a scene asks for something that is understood but not simulated."""
 
 
 class Complaint(ValueError):
@@ -95,11 +95,11 @@ class Complaint(ValueError):
         """Further complaints about the same value."""
 
     def under(self, path: Path) -> Complaint:
-        """The same complaint about something that is at ``path`` of what contains it."""
+        """Return this complaint with ``path`` in front of its own path."""
         return Complaint(self.message, (*path, *self.path), tuple(other.under(path) for other in self.others))
 
     def __iter__(self) -> Iterator[Complaint]:
-        """This one and all others."""
+        """Yield this complaint and all others."""
         yield self
         for other in self.others:
             yield from other
@@ -122,7 +122,7 @@ class Gathered:
 
     @contextmanager
     def part(self, *path: str | int) -> Iterator[None]:
-        """Keep a complaint that is raised inside, as one about ``path``, and go on."""
+        """Keep a complaint that is raised inside, with ``path`` in front of its own, and go on."""
         try:
             yield
         except Complaint as complaint:

@@ -21,7 +21,7 @@ class ExpressionError(ValueError):
 
 
 def evaluate_expression(text: str) -> float:
-    """Value of an arithmetic expression.
+    """Return the value of an arithmetic expression.
 
     Raises:
         ExpressionError: The text is not one, is too long, or divides by zero.

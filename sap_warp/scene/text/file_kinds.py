@@ -1,4 +1,4 @@
-"""Files that are not scenes but are taken for one: robots, stages, schemas, folders and devices."""
+"""Recognize files that are taken for scenes but are none: robots, stages, schemas, folders and devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMES = {"usd": "a USD stage", "urdf": "a URDF file", "mjcf": "an MJCF file"}
 
 
 def describe_non_file(mode: int) -> str | None:
-    """What something is that has no content to read, from its mode; None for a regular file."""
+    """Say what something without content is, from its mode; None for a regular file."""
     if stat.S_ISREG(mode):
         return None
     if stat.S_ISDIR(mode):
@@ -26,7 +26,7 @@ def describe_non_file(mode: int) -> str | None:
 
 
 def find_kind(file: Path, content: bytes) -> str | None:
-    """``"urdf"``, ``"mjcf"`` or ``"usd"`` for a robot or stage, by its content or the ending of its name."""
+    """Return ``"urdf"``, ``"mjcf"`` or ``"usd"`` for a robot or stage, by its content or the ending of its name."""
     head = _head(content)
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
     if kind is None and head.startswith(b"<"):
@@ -40,7 +40,7 @@ def _head(content: bytes) -> bytes:
 
 
 def describe_other_file(file: Path, content: bytes) -> str | None:
-    """Why ``content`` is no scene, if it is a robot or stage of another format; says how a scene names it."""
+    """Say why ``content`` is no scene if it is a robot or stage, and how a scene would name it."""
     kind = find_kind(file, content)
     if kind is None:
         if _head(content).startswith(b"<"):
@@ -55,5 +55,5 @@ def describe_other_file(file: Path, content: bytes) -> str | None:
 
 
 def is_json_schema(data: Any) -> bool:
-    """Whether ``data`` is a JSON schema instead of a scene, as `sap-warp schema` writes it."""
+    """Return True if ``data`` is a JSON schema, such as `sap-warp schema` writes, instead of a scene."""
     return isinstance(data, Mapping) and "$schema" in data and ("properties" in data or "$defs" in data)

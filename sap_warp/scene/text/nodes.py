@@ -1,4 +1,4 @@
-"""XML elements that know their file and line, and the numbers in their attributes."""
+"""XML elements that know their file and line, and read numbers from their attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import Complaint
 
 
 class Node(ElementTree.Element):
-    """An element with its place."""
+    """An XML element with its file and line."""
 
     file: str = ""
     """Name of the file, empty for a text."""
@@ -22,45 +22,45 @@ class Node(ElementTree.Element):
     inherited: dict[str, Node]
     """Element of a default class that gave an attribute, by name of the attribute."""
 
-    def __init__(self, tag: str, attrib: dict[str, str] | None = None, place: Node | None = None):
+    def __init__(self, tag: str, attrib: dict[str, str] | None = None, origin: Node | None = None):
         super().__init__(tag, {} if attrib is None else dict(attrib))
         self.inherited = {}
-        if place is not None:
-            self.file, self.line = place.file, place.line
+        if origin is not None:
+            self.file, self.line = origin.file, origin.line
 
     if TYPE_CHECKING:  # all that is in a node is a node
 
         def __iter__(self) -> Iterator[Node]: ...
 
-    def place_of(self, attribute: str | None = None) -> str:
+    def location(self, attribute: str | None = None) -> str:
         """Where the element or one of its attributes was written: ``robot.xml:12``."""
         node = self if attribute is None else self.inherited.get(attribute, self)
         return f"{node.file or 'line'}{':' if node.file else ' '}{node.line}"
 
     def copy(self) -> Node:
-        """The element with all that is in it."""
+        """Copy the element with everything in it."""
         twin = Node(self.tag, self.attrib, self)
         twin.inherited, twin.text = dict(self.inherited), self.text
         twin.extend([child.copy() for child in self])
         return twin
 
     def children(self, *tags: str) -> list[Node]:
-        """Direct children with one of these tags."""
+        """Return the direct children with one of these tags."""
         return [child for child in self if child.tag in tags]
 
     def numbers(self, name: str, count: int | None = None) -> np.ndarray:
-        """The numbers of an attribute; ``count`` says how many there have to be."""
+        """Return the numbers of an attribute; ``count`` says how many there have to be."""
         try:
             values = np.array(self.get(name, "").split(), dtype=np.float64)
         except ValueError:
             values = np.full(1, np.nan)
         if not np.isfinite(values).all() or (count is not None and len(values) != count):
             what = "numbers" if count is None else "a number" if count == 1 else f"{count} numbers"
-            raise Complaint(f"{self.place_of(name)}: {name} of <{self.tag}> is {self.get(name)!r}; it takes {what}", ())
+            raise Complaint(f"{self.location(name)}: {name} of <{self.tag}> is {self.get(name)!r}; it takes {what}", ())
         return values
 
     def number(self, name: str, default: float) -> float:
-        """One number of an attribute that may be missing."""
+        """Return one number of an attribute that may be missing."""
         return default if self.get(name) is None else float(self.numbers(name, 1)[0])
 
     def put(self, name: str, values: np.ndarray | list[float]) -> None:
@@ -73,12 +73,12 @@ class Node(ElementTree.Element):
             self.attrib.pop(name, None)
 
     def is_true(self, name: str, auto: bool) -> bool:
-        """A switch that is true, false, or auto where it is not given."""
+        """Read a switch that is true, false, or auto if it is not given."""
         return {"true": True, "false": False}.get(self.get(name, "auto"), auto)
 
 
 def parse_xml(text: str | bytes, file: str) -> Node:
-    """The root element of ``text``.
+    """Return the root element of ``text``.
 
     Raises:
         Complaint: It is not well-formed.
@@ -113,15 +113,15 @@ def parse_xml(text: str | bytes, file: str) -> Node:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """``node`` and everything in it, in the order of the document."""
+    """Yield ``node`` and everything in it, in the order of the document."""
     yield node
     for child in node:
         yield from walk(child)
 
 
-def list_places(found: dict[str, list[str]]) -> list[str]:
-    """One line for each message, with its first place and the number of others."""
+def list_locations(found: dict[str, list[str]]) -> list[str]:
+    """Return one line for each message, with its first place and the number of others."""
     return [
-        f"{places[0]}{f' and {len(places) - 1} more' if len(places) > 1 else ''}: {what}"
-        for what, places in found.items()
+        f"{locations[0]}{f' and {len(locations) - 1} more' if len(locations) > 1 else ''}: {what}"
+        for what, locations in found.items()
     ]

@@ -1,4 +1,4 @@
-"""Which part of a scene gave a shape its values; `sap-warp explain` tells it."""
+"""Record which part of a scene gave a shape its values; `sap-warp explain` shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..build import SceneBuild
 
 _FIELD_OF = {"ke": "ke", "tau": "tau", "mu": "mu", "margin": "margin", "gap": "gap", "collision_group": "group"}
-"""Shape field of a scene, and what `explain_contact` calls it."""
+"""Shape fields of a scene by the names that `explain_contact` gives them."""
 _ARRAY_OF = {
     "shape_material_ke": "ke",
     "shape_material_tau": "tau",
@@ -82,7 +82,7 @@ def _default_source(build: SceneBuild, field: str, defaults: dict[str, Any]) -> 
 
 
 def provenance_of_worlds(build: SceneBuild, model: newton.Model) -> dict[tuple[int, str], str]:
-    """The record for the shapes of the first world and for shared shapes, which come after all worlds."""
+    """Return the record for the shapes of the first world and for shared shapes, which come after all worlds."""
     count = build.builder.shape_count
     shared = model.shape_count - count * max(model.world_count, 1)
     found = {key: source for key, source in build.provenance.items() if key[0] < count + shared}

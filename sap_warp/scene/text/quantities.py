@@ -1,4 +1,4 @@
-"""Numbers of a scene that have a unit, each within its bounds: types for the schema."""
+"""Types for numbers of a scene that have a unit, each within its bounds."""
 
 from __future__ import annotations
 

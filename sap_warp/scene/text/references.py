@@ -1,4 +1,4 @@
-"""What the parts of a scene say about each other: ids, joints between bodies, articulations."""
+"""Check references between the parts of a scene: ids, joints between bodies, articulations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SHOWN = 8
 
 
 def find_reference_problems(scene: Scene) -> list[Finding]:
-    """Everything that does not fit together, with its path in the scene."""
+    """Return everything that does not fit together, with its path in the scene."""
     names = itertools.chain(
         _duplicates("bodies", scene.bodies),
         _duplicates("joints", scene.joints),
@@ -37,7 +37,7 @@ def find_reference_problems(scene: Scene) -> list[Finding]:
 
 
 def names_of(data: Any, sections: type) -> Any:
-    """The names in a scene that is otherwise wrong, for `find_reference_problems`; None if they are wrong too.
+    """Return the names in a scene with other errors, for `find_reference_problems`; None if they are wrong too.
 
     A name that cannot be read would make every mention of it look wrong.
     """
@@ -64,7 +64,7 @@ def names_of(data: Any, sections: type) -> Any:
 
 
 def tell_nearest(name: str, names: Iterable[str], what: str) -> str:
-    """A sentence about the names that would have been valid."""
+    """Return a sentence about the names that would have been valid."""
     names = list(dict.fromkeys(names))
     near = difflib.get_close_matches(name, names, n=1)
     if near:
@@ -89,7 +89,7 @@ def _duplicates(section: str, items: Sequence[Any]) -> Iterator[Finding]:
 
 
 def _capacity_problems(scene: Scene) -> Iterator[Finding]:
-    """The capacity may stand in two places, but cannot be two numbers."""
+    """Find a capacity that is given twice with two values."""
     one, other = scene.simulation.max_rigid_contact, scene.simulation.solver.get("max_rigid_contact")
     if one is not None and other is not None and one != other:
         path, inner = ("simulation", "max_rigid_contact"), ("simulation", "solver", "max_rigid_contact")
@@ -134,7 +134,7 @@ def _joint_problems(scene: Scene) -> Iterator[Finding]:
 
 
 def _order_problems(scene: Scene, parent_of: dict[str, str], joint_of: dict[str, int]) -> Iterator[Finding]:
-    """Cycles, and joints that come before the joint of their parent body."""
+    """Find cycles, and joints that come before the joint of their parent body."""
     looped = _find_cycles(parent_of)
     for i, joint in enumerate(scene.joints):
         if joint_of.get(joint.child) != i:
@@ -154,7 +154,7 @@ def _order_problems(scene: Scene, parent_of: dict[str, str], joint_of: dict[str,
 
 
 def _find_cycles(parent_of: dict[str, str]) -> dict[str, list[str]]:
-    """Bodies that are their own ancestors, each with its cycle from child to parent; walks every body once."""
+    """Map bodies that are their own ancestors to their cycle, child to parent; every body is visited once."""
     looped: dict[str, list[str]] = {}
     visited: set[str] = set()
     for start in parent_of:
@@ -207,7 +207,7 @@ def _loose_joint_problems(scene: Scene) -> Iterator[Finding]:
 
 
 def _split_problems(scene: Scene, i: int, numbers: list[int]) -> Iterator[Finding]:
-    """A joint whose parent body hangs on a joint of another articulation."""
+    """Find joints whose parent body hangs on a joint of another articulation."""
     members = {scene.joints[n].child for n in numbers}
     for j, n in enumerate(numbers):
         joint = scene.joints[n]
@@ -219,7 +219,7 @@ def _split_problems(scene: Scene, i: int, numbers: list[int]) -> Iterator[Findin
 
 
 def trees_of(scene: Scene) -> list[tuple[str, list[int]]]:
-    """Articulations as label and joint numbers: those the scene lists, and the trees of all other joints.
+    """Return articulations as label and joint numbers: those that the scene lists, and trees of all other joints.
 
     A tree that the scene does not list is named after its first joint.
     """
@@ -231,7 +231,7 @@ def trees_of(scene: Scene) -> list[tuple[str, list[int]]]:
 
 
 def _loose_trees(scene: Scene, listed: set[int]) -> list[list[int]]:
-    """Joints that are in no articulation, by tree."""
+    """Return joints that are in no articulation, by tree."""
     root_of: dict[str, int] = {}
     trees: dict[int, list[int]] = {}
     for i, joint in enumerate(scene.joints):

@@ -24,12 +24,12 @@ class Section(BaseModel):
 
     @classmethod
     def accepted_keys(cls) -> list[str]:
-        """All keys of this block, aliases last."""
+        """Return all keys of this block, aliases last."""
         return [*cls.model_fields, *cls.all_aliases()]
 
     @classmethod
     def all_aliases(cls) -> dict[str, str]:
-        """Aliases of this class and of those it extends."""
+        """Return the aliases of this class and of those it extends."""
         found: dict[str, str] = {}
         for base in reversed(cls.__mro__):
             found.update(base.__dict__.get("aliases", {}))
@@ -59,7 +59,7 @@ class Section(BaseModel):
         return self
 
     def _check(self) -> None:
-        """Complain about fields that do not go together; for blocks that have such fields to override."""
+        """Complain about fields that do not go together; overridden by blocks that have such fields."""
 
     def _expect_one_of(self, *names: str) -> None:
         """Complain unless exactly one of these fields is given."""
@@ -71,7 +71,7 @@ class Section(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Schema for editors, with aliases and the short forms of this block."""
+        """Return the schema for editors, with aliases and the short forms of this block."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         properties = schema.setdefault("properties", {})
         aliases = {alias: name for alias, name in cls.all_aliases().items() if name in properties}
@@ -87,12 +87,12 @@ class Section(BaseModel):
         return {"anyOf": [*cls.short_forms, schema], "description": schema.get("description", "")}
 
     def given(self) -> dict[str, Any]:
-        """The fields that the scene sets, by canonical name."""
+        """Return the fields that the scene sets, by canonical name."""
         return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
 
 
 def _tidy(schema: dict[str, Any]) -> None:
-    """Drop what pydantic adds and no editor needs: titles, and 'null' as the default of what is not given."""
+    """Drop what pydantic adds and no editor needs: titles, and null as default of fields that are not given."""
     schema.pop("title", None)
     for entry in schema.get("properties", {}).values():
         entry.pop("title", None)

@@ -1,4 +1,4 @@
-"""The kinds of values a scene is made of: numbers, vectors, rotations, transforms, axes and ranges."""
+"""Values that a scene is made of: numbers, vectors, rotations, transforms, axes and ranges."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LARGEST_INTEGER = 2**31 - 1
 
 _DATE = re.compile(r"\s*\d{4}-\d\d?-\d\d?(?!\d)")
 _NOT_FOR_TEXT = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Control characters, marks that turn the direction of writing, halves of characters, other kinds of line end."""
+"""Control characters, marks that turn the direction of writing, lone surrogates, other line separators."""
 
 
 def read_number(value: Any, *, infinite: bool = False) -> float:
-    """A number, or the value of an expression such as ``"pi * 0.5"``.
+    """Return a number, or the value of an expression such as ``"pi * 0.5"``.
 
     Args:
         value: From the scene.
@@ -57,7 +57,7 @@ def _read_limit(value: Any) -> float:
 
 
 def read_positive(value: Any) -> float:
-    """A number above 0."""
+    """Return a number above 0."""
     number = read_number(value)
     if number <= 0.0:
         raise Complaint(f"found {number:g}; expected a positive number")
@@ -65,7 +65,7 @@ def read_positive(value: Any) -> float:
 
 
 def read_non_negative(value: Any, *, infinite: bool = False) -> float:
-    """A number of at least 0."""
+    """Return a number of at least 0."""
     number = read_number(value, infinite=infinite)
     if number < 0.0:
         raise Complaint(f"found {number:g}; expected a number that is not negative")
@@ -139,7 +139,7 @@ def _read_each(items: list[Any], quantity: Quantity | None = None) -> list[float
 
 
 def read_vec3(value: Any, quantity: Quantity | None = None) -> tuple[float, float, float]:
-    """Three numbers, each within the bounds of ``quantity``."""
+    """Return three numbers, each within the bounds of ``quantity``."""
     x, y, z = _read_each(_read_list(value, "three numbers [x, y, z]", 3), quantity)
     return x, y, z
 
@@ -167,7 +167,7 @@ def _read_color(value: Any) -> tuple[float, float, float]:
 
 
 def _read_inertia(value: Any) -> tuple[float, ...]:
-    """Diagonal [ixx, iyy, izz] or three rows; returns the nine entries row by row."""
+    """Read a diagonal [ixx, iyy, izz] or three rows; returns the nine entries row by row."""
     rows = _read_list(value, "three moments [ixx, iyy, izz] or three rows of three numbers", 3)
     if not isinstance(rows[0], list):
         ixx, iyy, izz = read_vec3(value)
@@ -197,7 +197,7 @@ Quaternion = tuple[float, float, float, float]
 
 
 def _read_quaternion(value: Any) -> Quaternion:
-    """``identity``, ``[x, y, z, w]`` or ``{axis_angle: {axis, angle}}``; returns a unit quaternion xyzw."""
+    """Read ``identity``, ``[x, y, z, w]`` or ``{axis_angle: {axis, angle}}``; returns a unit quaternion xyzw."""
     if value == "identity":
         return 0.0, 0.0, 0.0, 1.0
     if isinstance(value, dict):
@@ -228,7 +228,7 @@ _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def _read_axis(value: Any) -> tuple[float, float, float]:
-    """A direction, a name (x, Y, -z) or Newton's integer (0 is x, 1 is y, 2 is z); returns a unit vector."""
+    """Read a direction, a name (x, Y, -z) or Newton's integer (0 is x, 1 is y, 2 is z); returns a unit vector."""
     if isinstance(value, str):
         name = value.strip().lower()
         sign, letter = (-1.0, name[1:]) if name.startswith("-") else (1.0, name.removeprefix("+"))
@@ -255,7 +255,7 @@ class Transform:
     q: Quaternion = (0.0, 0.0, 0.0, 1.0)
 
     def __iter__(self) -> Any:
-        """Position and rotation, as Newton takes a transform."""
+        """Yield position and rotation, the arguments of a transform of Warp."""
         return iter((self.p, self.q))
 
 
@@ -292,7 +292,7 @@ class Range:
     end: int | None = None
 
     def resolve(self, length: int) -> range:
-        """Indices in an array of ``length`` entries."""
+        """Return the indices in an array of ``length`` entries."""
         if self.kind == "head":
             return self._check(0, self.start, length)
         if self.kind == "tail":
@@ -326,7 +326,7 @@ def _read_range(value: Any) -> Range:
 
 
 def resolve_index(index: int, length: int) -> int:
-    """Index of an array of ``length`` entries; negative ones count from the end."""
+    """Return the index in an array of ``length`` entries; negative ones count from the end."""
     if not -length <= index < length:
         raise Complaint(f"found {index}, but the array has {length} entries")
     return index % length
@@ -382,7 +382,7 @@ _RANGE: dict[str, Any] = {
 
 
 def typed(kind: Any, read: Any, schema: dict[str, Any]) -> Any:
-    """Type of a field that ``read`` reads and ``schema`` describes."""
+    """Return the type of a field that ``read`` reads and ``schema`` describes."""
     return Annotated[kind, PlainValidator(read), WithJsonSchema(schema)]
 
 

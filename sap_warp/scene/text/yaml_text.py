@@ -1,4 +1,4 @@
-"""YAML text to plain data, with the line of every value.
+"""Parse YAML text into plain data, with the line of every value.
 
 Plain words are read as YAML 1.2 reads them (its core schema), which is what people mean: ``010`` is ten, ``1e3`` is a
 thousand, ``1:30``, ``1_000``, ``yes``, ``off`` and dates are texts. The text is read as a stream of events, so that
@@ -16,11 +16,11 @@ from typing import Any
 from .errors import Problem, SapSceneError, show
 
 MAX_NODES = 500_000
-"""Most values in a scene, keys included, repeated anchors counted as often as they are used."""
+"""Most values in a scene; keys count, and repeated anchors count each time they are used."""
 MAX_NESTING = 100
 """Deepest nesting of mappings and lists."""
 MAX_RETRY = 2**16
-"""Longest text that is read again for a better message by the parser that is written in Python [characters]."""
+"""Longest text that is parsed again by the slower Python parser for a better message [characters]."""
 
 _WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _WORDS |= {word: True for word in ("true", "True", "TRUE")} | {word: False for word in ("false", "False", "FALSE")}
@@ -30,13 +30,13 @@ _STANDARD = "tag:yaml.org,2002:"
 
 
 @dataclass(slots=True)
-class Place:
+class Location:
     """Where a mapping or a list stands, and its parts."""
 
     line: int
-    """Its first line, from 1."""
+    """First line of it, from 1."""
     parts: dict[Any, tuple[int, Any]] | list[Any] = field(default_factory=list)
-    """By key, the line of the key and the place of its value; or place by index. A single value is only a line."""
+    """Line of the key and location of the value by key, or location by index; a single value has only a line."""
 
 
 @dataclass(slots=True)
@@ -44,10 +44,10 @@ class YamlDocument:
     """What a YAML text holds."""
 
     data: Any
-    place: Any
-    """`Place` of the data, or the line of a single value; None for a text without content."""
+    location: Any
+    """`Location` of the data, or the line of a single value; None for a text without content."""
     problems: list[Problem]
-    """What has a place but cannot be used: keys that appear twice, tags, references to nothing."""
+    """Errors that have a line and leave the rest readable: repeated keys, tags, undefined references."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Frame:
     """A mapping or list that is being read."""
 
     data: Any
-    place: Place
+    location: Location
     count: int
     anchor: str | None
     height: int = 0
@@ -104,19 +104,19 @@ def syntax_error(file: FilePath, line: int | None, what: str) -> SapSceneError:
 
 
 def read_long_integer(digits: str) -> int | float:
-    """Python refuses integers of thousands of digits; infinity fails where it is used, with its line."""
+    """Read an integer; infinite if it has more digits than Python accepts, to fail where it is used, with its line."""
     return int(digits) if len(digits) < 1000 else float(digits)
 
 
 class _Reader:
-    """Builds data and places from events."""
+    """Builds data and locations from events."""
 
     def __init__(self, file: FilePath):
         self.file = file
         self.problems: list[Problem] = []
         self.stack: list[_Frame] = []
         self.anchors: dict[str, tuple[Any, Any, int, int]] = {}
-        """Value, place, number of values and height by name; those that are still open have the height -1."""
+        """Value, location, number of values and height by name; those that are still open have the height -1."""
         self.count = 0
         self.result: tuple[Any, Any] | None = None
 
@@ -137,8 +137,8 @@ class _Reader:
                 if documents > 1:
                     what = "expected a single document in the stream but found another document"
                     raise syntax_error(self.file, line, what)
-        data, place = self.result or (None, None)
-        return YamlDocument(data, place, self.problems)
+        data, location = self.result or (None, None)
+        return YamlDocument(data, location, self.problems)
 
     def _fail(self, line: int, message: str) -> SapSceneError:
         return SapSceneError([Problem(message, (), str(self.file), line)])
@@ -147,7 +147,7 @@ class _Reader:
         self.problems.append(self._fail(line, message).problems[0])
 
     def _grow(self, line: int, size: int, height: int = 0) -> None:
-        """Count values before anything is made of them."""
+        """Count values before they are built."""
         self.count += size
         if self.count > MAX_NODES:
             raise self._fail(line, f"more than {MAX_NODES} values, repeated anchors included")
@@ -190,9 +190,9 @@ class _Reader:
         self._grow(line, 1)
         if event.tag not in (None, "!", _STANDARD + ("map" if mapping else "seq")):
             self._refuse_tag(event.tag, line)
-        frame = _Frame({} if mapping else [], Place(line, {} if mapping else []), self.count, event.anchor)
+        frame = _Frame({} if mapping else [], Location(line, {} if mapping else []), self.count, event.anchor)
         if event.anchor is not None:
-            self._name(event.anchor, line, (None, frame.place, 0, -1))
+            self._name(event.anchor, line, (None, frame.location, 0, -1))
         self.stack.append(frame)
         if len(self.stack) > MAX_NESTING + 1:
             raise self._fail(line, f"nested deeper than {MAX_NESTING} levels")
@@ -202,8 +202,8 @@ class _Reader:
         if frame.merged:
             self._merge(frame)
         if frame.anchor is not None:
-            self.anchors[frame.anchor] = (frame.data, frame.place, self.count - frame.count + 1, frame.height)
-        self._put(frame.data, frame.place, frame.height)
+            self.anchors[frame.anchor] = (frame.data, frame.location, self.count - frame.count + 1, frame.height)
+        self._put(frame.data, frame.location, frame.height)
 
     def _name(self, anchor: str, line: int, meaning: tuple[Any, Any, int, int]) -> None:
         if anchor in self.anchors:
@@ -213,15 +213,15 @@ class _Reader:
     def _alias(self, anchor: str, line: int) -> None:
         if anchor not in self.anchors:
             raise syntax_error(self.file, line, f"found undefined alias {anchor!r}")
-        value, place, size, height = self.anchors[anchor]
+        value, location, size, height = self.anchors[anchor]
         if height < 0:
-            raise self._fail(place.line, "an anchor that contains itself")
+            raise self._fail(location.line, "an anchor that contains itself")
         self._grow(line, size, height)
         frame = self.stack[-1]
         if isinstance(frame.data, dict) and not frame.key_line:
             self._take_key(frame, _REFUSED_KEY if isinstance(value, (dict, list)) else value, line)
         else:
-            self._put(value, place if isinstance(place, Place) else line, height)
+            self._put(value, location if isinstance(location, Location) else line, height)
 
     def _take_key(self, frame: _Frame, key: Any, line: int) -> None:
         if key is _REFUSED_KEY:
@@ -231,48 +231,48 @@ class _Reader:
             key = _REFUSED_KEY  # the first one stays
         frame.key, frame.key_line = key, line
 
-    def _put(self, value: Any, place: Any, height: int) -> None:
+    def _put(self, value: Any, location: Any, height: int) -> None:
         """Add a finished value to what contains it."""
         if not self.stack:
-            self.result = (value, place)
+            self.result = (value, location)
             return
         frame = self.stack[-1]
         frame.height = max(frame.height, height + 1)
         if isinstance(frame.data, list):
             frame.data.append(value)
-            frame.place.parts.append(place)  # type: ignore[union-attr]
+            frame.location.parts.append(location)  # type: ignore[union-attr]
         elif not frame.key_line:
-            self._take_key(frame, _REFUSED_KEY, place.line)
+            self._take_key(frame, _REFUSED_KEY, location.line)
         else:
             if frame.key is _MERGE:
-                frame.merged.append((value, place, frame.key_line))
+                frame.merged.append((value, location, frame.key_line))
             elif frame.key is not _REFUSED_KEY:
                 frame.data[frame.key] = value
-                frame.place.parts[frame.key] = (frame.key_line, place)
+                frame.location.parts[frame.key] = (frame.key_line, location)
             frame.key, frame.key_line = None, 0
 
     def _merge(self, frame: _Frame) -> None:
         """Take over keys of other mappings; own keys win, then those of earlier mappings."""
         inherited: dict[Any, Any] = {}
         parts: dict[Any, tuple[int, Any]] = {}
-        for value, place, line in frame.merged:
+        for value, location, line in frame.merged:
             sources = value if isinstance(value, list) else [value]
-            places = place.parts if isinstance(value, list) else [place]
-            for source, its_place in zip(sources, places, strict=True):
+            locations = location.parts if isinstance(value, list) else [location]
+            for source, its_location in zip(sources, locations, strict=True):
                 if not isinstance(source, dict):
                     self._note(line, "'<<' takes a mapping or a list of mappings")
                     continue
                 for key, part in source.items():
                     inherited.setdefault(key, part)
-                    parts.setdefault(key, its_place.parts[key])
-        own, own_parts = dict(frame.data), dict(frame.place.parts)
+                    parts.setdefault(key, its_location.parts[key])
+        own, own_parts = dict(frame.data), dict(frame.location.parts)
         frame.data.clear()
         frame.data.update({**inherited, **own})
-        frame.place.parts = {**parts, **own_parts}
+        frame.location.parts = {**parts, **own_parts}
 
 
 def resolve_plain(text: str) -> Any:
-    """Value of a word without quotes, by the core schema of YAML 1.2."""
+    """Return the value of a word without quotes, by the core schema of YAML 1.2."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -286,7 +286,7 @@ def resolve_plain(text: str) -> Any:
 
 
 def join_surrogates(text: str) -> str:
-    """One character for each pair of escapes, as JSON writes those beyond 16 bits; YAML reads two."""
+    """Join pairs of escapes, by which JSON writes characters beyond 16 bits, into one character."""
     if text.isascii():
         return text
     try:

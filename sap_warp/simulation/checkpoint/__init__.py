@@ -1,1 +1,1 @@
-"""States of a simulation, kept and taken back; their file and the fingerprint of a model."""
+"""Checkpoints of a simulation: its state, the file, and the fingerprint of the model."""

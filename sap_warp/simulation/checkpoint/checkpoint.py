@@ -1,4 +1,4 @@
-"""Exact checkpoints: all that decides the future of a simulation, as arrays on the host and a description.
+"""Exact checkpoints: everything that decides the future of a simulation, as arrays on the host and a description.
 
 | saved | why |
 | --- | --- |
@@ -48,19 +48,19 @@ _READ_AFRESH |= {f"shape_collision_aabb_{name}" for name in ("lower", "upper")}
 
 @dataclass(frozen=True, eq=False)
 class SimulationState:
-    """A moment of a simulation, complete and on the host: `Simulation.get_state` makes it, `set_state` takes it.
+    """A complete moment of a simulation on the host, made by `Simulation.get_state` and restored by `set_state`.
 
     It can be pickled, kept in a list, and written to a file.
     """
 
     meta: Mapping[str, Any]
-    """What it belongs to: clock, options, origin, description of the model. Only what JSON can hold."""
+    """Description of the simulation that JSON can hold: clock, options, origin, model."""
     arrays: Mapping[str, np.ndarray]
     """Values by name, all worlds one after another: ``state/joint_q`` [m or rad] and so on."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -69,7 +69,7 @@ class SimulationState:
         return cls(*read_checkpoint(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one file; a file that is there is replaced when all is on the disk."""
+        """Write the state to one file; an existing file is replaced when everything is on the disk."""
         write_checkpoint(path, self.meta, self.arrays)
 
     @property
@@ -98,7 +98,7 @@ class SimulationState:
 
 
 def get_state(sim: SimulationCore) -> SimulationState:
-    """See `Simulation.get_state`."""
+    """Implement `Simulation.get_state`."""
     with sim._team.lock:
         if sim._team.torn:
             raise RuntimeError("An interruption left the worlds at different steps; there is no state to save.")
@@ -148,7 +148,7 @@ _NOT_STORED = "not stored: "
 
 
 def _to_json(value: Any) -> Any:
-    """A value that JSON can hold; for others a text that says so, see `_stored`."""
+    """Return a value that JSON can hold, or a text that says that it was left out, see `unstored`."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -161,7 +161,7 @@ def _to_json(value: Any) -> Any:
 
 
 def unstored(value: Any, name: str = "") -> Iterator[str]:
-    """Where `_to_json` had to leave something out."""
+    """Return the path at which `_to_json` had to leave something out."""
     if isinstance(value, str) and value.startswith(_NOT_STORED):
         yield f"{name} ({value.removeprefix(_NOT_STORED)})"
     elif isinstance(value, Mapping):
@@ -173,7 +173,7 @@ def unstored(value: Any, name: str = "") -> Iterator[str]:
 
 
 def scene_origin(scene: Any, path: Any, num_worlds: int | None, confine: bool | None) -> dict[str, Any]:
-    """What `Simulation.load` needs to load the scene again.
+    """Return what `Simulation.load` needs to load the scene again.
 
     Args:
         scene: As the user gave it: name, path or content.
@@ -194,7 +194,7 @@ def scene_origin(scene: Any, path: Any, num_worlds: int | None, confine: bool | 
 
 
 def set_state(sim: SimulationCore, state: SimulationState | str | os.PathLike[str]) -> None:
-    """See `Simulation.set_state`."""
+    """Implement `Simulation.set_state`."""
     if isinstance(state, (str, os.PathLike)):
         state = SimulationState.read(state)
     if not isinstance(state, SimulationState):
@@ -205,7 +205,7 @@ def set_state(sim: SimulationCore, state: SimulationState | str | os.PathLike[st
 
 
 def _check(sim: SimulationCore, state: SimulationState) -> None:
-    """Refuse what cannot be continued exactly.
+    """Refuse a state that cannot be continued exactly.
 
     Raises:
         CheckpointError: Model, precision, options or control sequence are others.
@@ -305,7 +305,7 @@ def _assign_parts(parts: list[wp.array], values: np.ndarray) -> None:
 
 
 def _whole_arrays(sim: SimulationCore) -> dict[str, wp.array]:
-    """Arrays of all worlds: state, control, model."""
+    """Return the arrays of all worlds: state, control, model."""
     found = {f"model/{name}": array for name, array in saved_arrays(sim.model).items()}
     found["parameters/ground_mu"] = sim._parameters.ground_mu
     for owner, buffers in (("state", sim.state), ("control", sim.control)):
@@ -315,7 +315,7 @@ def _whole_arrays(sim: SimulationCore) -> dict[str, wp.array]:
 
 
 def _shared_arrays(sim: SimulationCore) -> dict[str, list[wp.array]]:
-    """Arrays of which each shard has those of its own worlds."""
+    """Return the arrays of which each shard holds those of its own worlds."""
     solvers = [shard.solver for shard in sim.shards]
     found = {f"solver/{name}": [solver.memory[name] for solver in solvers] for name in solvers[0].memory}
     found |= {f"solver/{name}": [solver.outcome[name] for solver in solvers] for name in solvers[0].outcome}
@@ -323,6 +323,6 @@ def _shared_arrays(sim: SimulationCore) -> dict[str, list[wp.array]]:
 
 
 def _statistics(sim: SimulationCore) -> dict[str, list[wp.array]]:
-    """Counters of each shard."""
+    """Return the counters of each shard."""
     names = ("iterations", "trials", "totals", "maxima")
     return {f"statistics/{name}": [getattr(shard.counter, name) for shard in sim.shards] for name in names}

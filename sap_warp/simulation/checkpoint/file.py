@@ -1,4 +1,4 @@
-"""The file of a checkpoint: arrays and a description in one zip archive, checksummed and replaced in one piece.
+"""File of a checkpoint: arrays and a description in one zip archive, checksummed and replaced as a whole.
 
 Members are ``meta.json``, one ``.npy`` for each array (so that `numpy.load` can look into it), and ``sha256`` over all
 of them. Nothing in it is code: a file from a stranger can be wrong, but it cannot run anything.
@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 
 FORMAT, VERSION = "sap-warp checkpoint", 1
-"""What the description begins with; the version grows when older programs cannot read a file any more."""
+"""Beginning of the description; the version grows when older programs can no longer read the files."""
 _META, _SUM = "meta.json", "sha256"
 
 
 class CheckpointError(ValueError):
-    """A file is no checkpoint, is damaged, or belongs to another model."""
+    """A file is not a checkpoint, is damaged, or belongs to another model."""
 
 
 def write_checkpoint(path: str | os.PathLike[str], meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a file, or leave the one that is there as it is: it is replaced when all is on the disk.
+    """Write a file; an existing one is replaced when everything is on the disk, or stays as it is.
 
     Raises:
         OSError: It cannot be written.
@@ -57,7 +57,7 @@ def write_checkpoint(path: str | os.PathLike[str], meta: Mapping[str, Any], arra
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Description and arrays of a file.
+    """Return description and arrays of a file.
 
     Raises:
         FileNotFoundError: There is none.
@@ -102,7 +102,7 @@ def _to_bytes(array: np.ndarray) -> bytes:
 
 
 def _method(name: str) -> int:
-    """Models of many worlds repeat themselves and shrink to a hundredth; states do not shrink at all."""
+    """Choose the compression: models of many worlds shrink to a hundredth, states not at all."""
     return zipfile.ZIP_DEFLATED if name.startswith("model/") or name == _META else zipfile.ZIP_STORED
 
 
@@ -121,7 +121,7 @@ def _umask() -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name survive a power cut too, where folders can be synchronized."""
+    """Make the new name survive a power cut where folders can be synchronized."""
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

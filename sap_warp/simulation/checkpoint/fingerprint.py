@@ -1,4 +1,4 @@
-"""Which model a checkpoint belongs to, and what differs if it belongs to another one.
+"""Fingerprint of a model: tells whether a checkpoint belongs to it, and what differs if not.
 
 A simulation may change its model: parameters of worlds, gravity, initial states. So a model is known by two things:
 the values that its arrays had when the simulation was made, kept as digests, and those that they have now. A checkpoint
@@ -18,15 +18,15 @@ import warp as wp
 from ..run.split import model_attributes
 
 _NOT_PHYSICS = {"shape_source_ptr", "shape_color", "shape_opacity"}
-"""Addresses, and what only renderers look at."""
+"""Arrays that do not decide the motion: addresses, and what only renderers read."""
 _INPUTS = {"mujoco:ctrl"}
-"""Arrays of a model that are inputs of the steps: they say nothing about which model it is."""
+"""Arrays of a model that are inputs of the steps and say nothing about which model it is."""
 _COUNTS = ("world_count", "body_count", "joint_count", "joint_dof_count", "joint_coord_count", "shape_count")
 _LABELS = ("body_label", "joint_label", "shape_label")
 
 
 def saved_arrays(model: newton.Model) -> dict[str, wp.array]:
-    """The model's arrays that a simulation reads or that its resets return to, by name."""
+    """Return, by name, the model's arrays that a simulation reads or that its resets return to."""
     arrays = {"gravity": model.gravity}
     for name, _, value in model_attributes(model):
         if isinstance(value, wp.array) and value.size and name not in _NOT_PHYSICS and not name.startswith("_"):
@@ -35,17 +35,17 @@ def saved_arrays(model: newton.Model) -> dict[str, wp.array]:
 
 
 def array_digests(model: newton.Model) -> dict[str, str]:
-    """A digest of each of the `saved_arrays`."""
+    """Return a digest of each of the `saved_arrays`."""
     return {name: digest(array.numpy()) for name, array in saved_arrays(model).items()}
 
 
 def digest(values: np.ndarray) -> str:
-    """A digest of the bits of an array."""
+    """Return a digest of the bits of an array."""
     return hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).hexdigest()
 
 
 def describe_model(model: newton.Model) -> dict[str, Any]:
-    """Counts, and digests of labels, meshes and heightfields: what no simulation changes."""
+    """Return counts, and digests of labels, meshes and heightfields, which no simulation changes."""
     described: dict[str, Any] = {name: int(getattr(model, name)) for name in _COUNTS}
     for name in _LABELS:
         described[name] = hashlib.blake2b("\n".join(getattr(model, name)).encode(), digest_size=8).hexdigest()
@@ -57,7 +57,7 @@ def describe_model(model: newton.Model) -> dict[str, Any]:
 
 
 def _digest_meshes(model: newton.Model) -> str:
-    """Vertices and triangles of all shapes; those that shapes share are looked at once."""
+    """Digest vertices and triangles of all shapes; shared ones are read once."""
     known: dict[int, bytes] = {}
     total = hashlib.blake2b(digest_size=8)
     for source in model.shape_source:
@@ -76,7 +76,7 @@ def model_differences(
     model: newton.Model,
     model_began: Mapping[str, str],
 ) -> list[str]:
-    """What tells a checkpoint's model from ``model``, one line each; nothing if it is the same.
+    """List what differs between a checkpoint's model and ``model``, one line each; empty if they are equal.
 
     Args:
         described: The checkpoint's `describe_model`.
@@ -109,7 +109,7 @@ def _describe_differences(saved: Mapping[str, Any], here: Mapping[str, Any]) -> 
 
 
 def _first_difference(name: str, here: np.ndarray, saved: np.ndarray, model: newton.Model) -> str:
-    """Where an array begins to differ, with the label of the body, joint or shape if there is one."""
+    """Describe where an array begins to differ, with the label of the body, joint or shape if there is one."""
     if here.shape != saved.shape:
         return f"{name} has shape {here.shape} here and {saved.shape} in the checkpoint"
     rows = (here != saved).reshape(len(here), -1).any(axis=1)

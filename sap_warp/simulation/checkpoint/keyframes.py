@@ -14,7 +14,7 @@ _HOMES = ("home", "stand", "standing", "default")
 
 
 def find_keyframe(sim: SimulationCore, name: str) -> Any:
-    """The keyframe of that name.
+    """Return the keyframe of that name.
 
     Raises:
         TypeError: It is no name.
@@ -29,7 +29,7 @@ def find_keyframe(sim: SimulationCore, name: str) -> Any:
 
 
 def set_inputs(sim: SimulationCore, mask: Any, key: Any) -> None:
-    """Give chosen worlds the targets of drives and the inputs of actuators of a keyframe."""
+    """Give chosen worlds the drive targets and actuator inputs of a keyframe."""
     sim.joint_target_q.assign(key.joint_target_q, mask)
     sim.joint_target_qd.assign(key.joint_target_qd, mask)
     if len(key.ctrl) and has_ctrl(sim.model):
@@ -37,7 +37,7 @@ def set_inputs(sim: SimulationCore, mask: Any, key: Any) -> None:
 
 
 def go_home(sim: SimulationCore) -> None:
-    """Start all worlds from the keyframe that a file calls home, or from its first one; as loaded if it has none."""
+    """Start all worlds from the keyframe that a file calls home, else from its first one, else leave them as loaded."""
     names = [name for name in sim.keyframes if name.rsplit("/", 1)[-1].lower() in _HOMES] or list(sim.keyframes)
     if names:
         sim.reset(keyframe=names[0])

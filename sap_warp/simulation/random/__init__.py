@@ -1,1 +1,1 @@
-"""What is drawn at random: parameters, disturbances, and the streams they come from."""
+"""Random draws of a simulation: parameters, disturbances, and the streams of their numbers."""

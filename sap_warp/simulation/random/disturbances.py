@@ -1,4 +1,4 @@
-"""For environments: noise on what is observed, and actions that arrive late. On the device, each world for itself."""
+"""Disturbances for environments: noise on observations and delayed actions, on the device, independent per world."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .terms import make_stream
 
 @wp.kernel(module="unique", enable_backward=False)
 def add_noise(stream: Stream, draw: int, values: wp.array2d[wp.float32]) -> None:
-    """Add a number of its own to each value of each world."""
-    world, place = wp.tid()
-    values[world, place] = values[world, place] + wp.float32(draw_number(stream, world, draw, place))
+    """Add a random number to each value of each world."""
+    world, index = wp.tid()
+    values[world, index] = values[world, index] + wp.float32(draw_number(stream, world, draw, index))
 
 
 @wp.kernel(module="unique", enable_backward=False)
 def draw_latency(mask: Bools, stream: Stream, most: int, draws: Ints, steps: Ints, age: Ints) -> None:
-    """Begin again in the chosen worlds, with another latency."""
+    """Draw a new latency in the chosen worlds and empty their ring."""
     world = wp.tid()
     if mask[world]:
         draws[world] = draws[world] + 1
@@ -42,7 +42,7 @@ def delay(
     ring: wp.array3d[wp.float32],
     out: wp.array2d[wp.float32],
 ) -> None:
-    """Keep the newest values of a world, and give those that came its latency ago, or the first ones there were."""
+    """Store the newest values of a world, and return those from its latency ago, or the first ones there were."""
     world = wp.tid()
     depth = ring.shape[0]
     at = (head - wp.min(steps[world], age[world]) + depth) % depth
@@ -63,7 +63,7 @@ class ObservationNoise:
     """
 
     def __init__(self, distribution: Distribution, *, seed: int = 0, stream: str = "observation"):
-        """Nothing is drawn yet.
+        """Store the settings; nothing is drawn yet.
 
         Args:
             distribution: Of what is added, in the unit of the observation.
@@ -93,7 +93,7 @@ class ObservationNoise:
 
 
 class ActionLatency:
-    """Lets actions arrive some control steps late, in each world by its own number of them.
+    """Delays actions by some control steps, in each world by its own number of them.
 
     Example:
         ```python
@@ -143,7 +143,7 @@ class ActionLatency:
 
     @property
     def head(self) -> int:
-        """Where the next call writes in the ring."""
+        """Index in the ring at which the next call writes."""
         return self._head
 
     @head.setter
@@ -157,7 +157,7 @@ class ActionLatency:
 
     @launches
     def reset(self, world_mask: Any = None) -> None:
-        """Begin again in chosen worlds (None: all): another latency, and no actions before the next one."""
+        """Begin again in chosen worlds (None: all): draw another latency and forget earlier actions."""
         worlds = self._out.shape[0]
         mask = as_mask(np.ones(worlds, bool) if world_mask is None else world_mask, worlds, self._device)
         inputs = [mask, self._stream, self._most, *(self.arrays[name] for name in ("draws", "steps", "age"))]
@@ -165,7 +165,7 @@ class ActionLatency:
 
     @launches
     def __call__(self, actions: Any) -> Any:
-        """The actions that came so many calls ago, as the same kind of array; overwritten by the next call.
+        """Return the actions from so many calls ago, as an array of the same kind that the next call overwrites.
 
         Args:
             actions: Of now, float32 of shape (worlds, width): NumPy, torch or Warp.
@@ -184,7 +184,7 @@ class ActionLatency:
 
 
 def _share(values: Any, name: str) -> wp.array:
-    """The memory of an array as a Warp array.
+    """Return the memory of an array as a Warp array.
 
     Raises:
         TypeError: It cannot be shared, or is not what is needed.

@@ -1,4 +1,4 @@
-"""Draws the numbers of `Randomize` terms on the device: at once, at resets, and at intervals.
+"""Draw the numbers of `Randomize` terms on the device: at once, at resets, and at intervals.
 
 All draws of a reset, with what follows from them (packed masses, bodies that follow their joints), are one captured
 graph: the host does not look at worlds.
@@ -30,7 +30,7 @@ class Randomizer:
     def __init__(
         self, sim: SimulationCore, terms: Sequence[Randomize], seed: int, first_world: int, check: bool = True
     ):
-        """Prepare the terms; nothing is drawn yet. ``check`` says whether the present values are the nominal ones.
+        """Prepare the terms; nothing is drawn yet. ``check`` tells that the present values are the nominal ones.
 
         Raises:
             ValueError: A term cannot be: there is no such view or column, or a number could come that is not possible.
@@ -58,23 +58,23 @@ class Randomizer:
         self.plan()
 
     def describe(self) -> dict[str, Any]:
-        """For checkpoints: seed, terms and number of the first world."""
+        """Return seed, terms and number of the first world, for checkpoints."""
         return {"seed": self.seed, "terms": to_description(self.given), "first_world": self.first_world}
 
     @property
     def arrays(self) -> dict[str, wp.array]:
-        """For checkpoints: where the streams are, and the nominal values."""
+        """Return the stream positions and the nominal values, for checkpoints."""
         nominal = {f"nominal_{i}": term.nominal for i, term in enumerate(self.terms) if len(term.nominal)}
         inertia = {f"inertia_{i}": term.inertia for i, term in enumerate(self.terms) if term.inertia is not None}
         return {"draws": self.draws, **nominal, **inertia}
 
     def start(self) -> None:
-        """Draw what is not left to intervals, in all worlds."""
+        """Draw all terms that are not drawn at intervals, in all worlds."""
         self._start.run(self._everybody)
 
     @launches
     def begin_again(self, seed: int, first_world: int) -> None:
-        """Nominal values again, and streams from their beginning, those of a seed; nothing is drawn yet."""
+        """Restore nominal values and restart the streams, with a seed if given; nothing is drawn yet."""
         self.seed, self.first_world = _checked(seed, first_world)
         for term in self.terms:
             term.aim(self.seed, self.first_world)
@@ -90,12 +90,12 @@ class Randomizer:
         self._reset.run(mask)
 
     def forget(self) -> None:
-        """What the graphs read may have been replaced."""
+        """Drop captured graphs, because arrays that they read may have been replaced."""
         for batch in (self._start, self._reset, *(batch for _, batch in self._intervals)):
             batch.forget()
 
     def plan(self) -> None:
-        """Stop steps where an interval ends; steps may have another length than before."""
+        """Schedule the steps at which intervals end; called again when the time step changes."""
         self.close()
         for i, batch in self._intervals:
             when: Any = self.given[i].when
@@ -110,14 +110,14 @@ class Randomizer:
             self._remove.append(self._sim._schedule.add(call, length))
 
     def close(self) -> None:
-        """Stop no steps any more."""
+        """Remove the scheduled draws."""
         for remove in self._remove:
             remove()
         self._remove = []
 
     @launches
     def _at_interval(self, row: int, batch: _Batch, length: int, slots: int, sim: SimulationCore) -> None:
-        """A period has ``slots`` of ``length`` steps: one begins, in which some groups of worlds draw."""
+        """Begin the next of the ``slots`` of a period, each ``length`` steps long; some groups of worlds draw in it."""
         term, when, slot = self.terms[row], self.given[row].when, sim.step_count // length % slots
         assert isinstance(when, Every)
         if when.hold is not None and self._choose_due((slot - 1) % slots, slots, when.phases):
@@ -131,7 +131,7 @@ class Randomizer:
         sim._mirrors.refresh()
 
     def _choose_due(self, slot: int, slots: int, phases: int) -> bool:
-        """Mark the worlds whose turn comes with a slot; returns whether there can be any."""
+        """Mark the worlds that are due in a slot; returns False if there can be none."""
         first, worlds = self.first_world, len(self._due)
         if slot not in {(first + world) % phases * slots // phases for world in range(min(phases, worlds))}:
             return False
@@ -172,7 +172,7 @@ class _Batch:
             wp.capture_launch(self._graph)
 
     def _can_be_captured(self) -> bool:
-        """Bodies without mass have to be looked at by the host."""
+        """Return False if there are bodies without mass, which the host has to find."""
         solvers = [shard.solver for shard in self._owner._sim.shards]
         return not self._masses or all(solver.contact_stage.all_carry for solver in solvers)
 
@@ -189,7 +189,7 @@ class _Batch:
         wp.launch(count_draws, dim=len(mask), inputs=inputs, device=mask.device)
 
     def follow(self, mask: wp.array) -> None:
-        """What follows from new values."""
+        """Update what depends on the new values."""
         sim = self._owner._sim
         if self._sizes:
             sim._parameters.launch_shapes(mask)
@@ -212,7 +212,7 @@ def _checked(seed: int, first_world: int) -> tuple[int, int]:
 def randomize(
     sim: SimulationCore, terms: Sequence[Randomize | Mapping[str, Any]] | None, seed: int, first_world: int
 ) -> None:
-    """See `Simulation.randomize`."""
+    """Implement `Simulation.randomize`."""
     if terms is None:
         with sim._team.lock:
             if sim._randomizer is None:
@@ -234,7 +234,7 @@ def randomize(
 
 
 def restore(sim: SimulationCore, described: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray]) -> None:
-    """Go on as a checkpoint says: with its terms and streams, or with none."""
+    """Continue with the terms and streams of a checkpoint, or with none."""
     present = sim._randomizer
     if described is None:
         if present is not None:

@@ -1,4 +1,4 @@
-"""Random numbers by counter: each is a function of seed, stream, world, draw and place, and of nothing else.
+"""Counter-based random numbers: each is a function of seed, stream, world, draw and index alone.
 
 So they do not depend on the number of worlds or threads, on the order of draws, or on what other worlds do; and a
 stream's state is the number of draws so far. The generator is Philox4x32-10 (Salmon and others 2011).
@@ -17,21 +17,21 @@ SET, SCALE, OFFSET = (wp.constant(i) for i in range(3))
 # written out in a kernel they would be signed, and the compiler would warn
 FACTOR_0, FACTOR_1 = wp.constant(wp.uint32(0xD2511F53)), wp.constant(wp.uint32(0xCD9E8D57))
 STRIDE_0, STRIDE_1 = wp.constant(wp.uint32(0x9E3779B9)), wp.constant(wp.uint32(0xBB67AE85))
-"""Philox: by what counters are multiplied, and what is added to keys."""
+"""Constants of Philox: factors of counters, and increments of keys."""
 Numbers: TypeAlias = wp.array[Any]
 LOTTERY = wp.constant(wp.uint32(0xFFFFFFFF))
-"""Place of the number that decides whether a world takes part."""
+"""Index of the number that decides whether a world takes part."""
 
 
 @wp.func
 def high_product(a: wp.uint32, b: wp.uint32) -> wp.uint32:
-    """The upper half of a product."""
+    """Return the upper half of a product."""
     return wp.uint32((wp.uint64(a) * wp.uint64(b)) >> wp.uint64(32))
 
 
 @wp.func
 def philox(c0: wp.uint32, c1: wp.uint32, c2: wp.uint32, c3: wp.uint32, k0: wp.uint32, k1: wp.uint32) -> wp.vec4ui:
-    """Four random numbers for a counter of four and a key of two."""
+    """Return four random numbers for a counter of four and a key of two."""
     x0 = wp.uint32(c0)
     x1 = wp.uint32(c1)
     x2 = wp.uint32(c2)
@@ -73,13 +73,13 @@ class Stream:
 
 @wp.func
 def to_unit(x: wp.uint32) -> wp.float64:
-    """A number in (0, 1)."""
+    """Map random bits to a number in (0, 1)."""
     return (wp.float64(x) + wp.float64(0.5)) * wp.float64(2.3283064365386963e-10)
 
 
 @wp.func
 def takes_part(s: Stream, world: int, draw: int) -> bool:
-    """Whether a world takes part in a draw."""
+    """Return True if a world takes part in a draw."""
     if s.probability >= wp.float64(1.0):
         return True
     x = philox(LOTTERY, wp.uint32(draw), s.first_world + wp.uint32(world), s.number, s.seed0, s.seed1)
@@ -87,9 +87,9 @@ def takes_part(s: Stream, world: int, draw: int) -> bool:
 
 
 @wp.func
-def draw_number(s: Stream, world: int, draw: int, place: int) -> wp.float64:
-    """The number of a place in a draw of a world."""
-    x = philox(wp.uint32(place), wp.uint32(draw), s.first_world + wp.uint32(world), s.number, s.seed0, s.seed1)
+def draw_number(s: Stream, world: int, draw: int, index: int) -> wp.float64:
+    """Return the number with an index in a draw of a world."""
+    x = philox(wp.uint32(index), wp.uint32(draw), s.first_world + wp.uint32(world), s.number, s.seed0, s.seed1)
     u = to_unit(x[0])
     result = s.a + (s.b - s.a) * u
     if s.kind == LOG_UNIFORM:
@@ -105,7 +105,7 @@ def draw_number(s: Stream, world: int, draw: int, place: int) -> wp.float64:
 
 @wp.kernel(module="unique", enable_backward=False)
 def count_draws(mask: Bools, rows: Ints, draws: IntTable) -> None:
-    """One more draw of each of these streams in the chosen worlds."""
+    """Count one more draw of each of these streams in the chosen worlds."""
     world = wp.tid()
     if mask[world]:
         for i in range(rows.shape[0]):
@@ -114,35 +114,35 @@ def count_draws(mask: Bools, rows: Ints, draws: IntTable) -> None:
 
 @wp.kernel(module="unique", enable_backward=False)
 def choose_due(slot: int, slots: int, phases: int, first_world: int, due: Bools) -> None:
-    """Which worlds have their turn: they are dealt to ``phases`` groups, spread over the slots of a period."""
+    """Mark the worlds that are due: worlds are dealt to ``phases`` groups, spread over the slots of a period."""
     world = wp.tid()
     due[world] = (((first_world + world) % phases) * slots) // phases == slot
 
 
 @wp.kernel(module="unique", enable_backward=False)
 def choose_worlds(stream: Stream, row: int, draws: IntTable, due: Bools, mask: Bools) -> None:
-    """Which of the worlds that have their turn take part in the present draw."""
+    """Mark the due worlds that take part in the present draw."""
     world = wp.tid()
     mask[world] = due[world] and takes_part(stream, world, draws[row, world])
 
 
 @wp.struct
 class Target:
-    """Which numbers a stream is for, and what is made of them."""
+    """Entries that a stream is for, and how its numbers are applied."""
 
     row: int  # of the counters of draws
     how: int  # SET, SCALE or OFFSET
     keeps_zero: int  # whether a zero stays
     entry: wp.array[wp.int32]  # of the values
     world: wp.array[wp.int32]
-    place: wp.array[wp.int32]  # in the stream
+    index: wp.array[wp.int32]  # in the stream
 
 
 @wp.kernel(module="unique", enable_backward=False)
 def draw_values(
     mask: Bools, stream: Stream, at: Target, draws: IntTable, nominal: Numbers, values: Numbers, good: Numbers
 ) -> None:
-    """New values of the chosen entries in the chosen worlds; an empty ``nominal`` takes those that they have.
+    """Draw new values of the chosen entries in the chosen worlds; without ``nominal``, from their present values.
 
     ``good``, if it is not empty, keeps them too: they are known to be valid.
     """
@@ -150,7 +150,7 @@ def draw_values(
     world = at.world[i]
     if not mask[world]:
         return
-    x = draw_number(stream, world, draws[at.row, world], at.place[i])
+    x = draw_number(stream, world, draws[at.row, world], at.index[i])
     base = wp.float64(0.0)
     if nominal.shape[0] > 0:
         base = wp.float64(nominal[at.entry[i]])
@@ -169,7 +169,7 @@ def draw_values(
 
 @wp.kernel(module="unique", enable_backward=False)
 def restore_values(mask: Bools, entry: Ints, world_of: Ints, nominal: Numbers, values: Numbers, good: Numbers) -> None:
-    """The nominal values again."""
+    """Restore the nominal values."""
     i = wp.tid()
     if mask[world_of[i]]:
         values[entry[i]] = nominal[entry[i]]
@@ -181,7 +181,7 @@ def restore_values(mask: Bools, entry: Ints, world_of: Ints, nominal: Numbers, v
 def scale_inertias(
     mask: Bools, body: Ints, world: Ints, mass0: Floats, inertia0: Floats, mass: Floats, inertia: Floats, good: Floats
 ) -> None:
-    """Inertias in proportion to masses; ``mass0`` and ``inertia0`` are the nominal ones."""
+    """Scale inertias in proportion to masses; ``mass0`` and ``inertia0`` are the nominal ones."""
     i = wp.tid()
     b = body[i]
     if mask[world[i]] and mass0[b] > 0.0:
@@ -192,10 +192,10 @@ def scale_inertias(
 
 
 def stream_number(name: str) -> int:
-    """The number of a stream by its name."""
+    """Return the number of a stream by its name."""
     return zlib.crc32(name.encode())
 
 
 def split_seed(seed: int) -> tuple[int, int]:
-    """A seed of up to 64 bits as a key."""
+    """Split a seed of up to 64 bits into the two words of a key."""
     return int(np.uint64(seed) & np.uint64(0xFFFFFFFF)), int(np.uint64(seed) >> np.uint64(32))

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from ..core import SimulationCore
 
 _PRESENT = ("joint_q", "joint_qd")
-"""Views whose nominal value is the one that a world has."""
+"""Views whose nominal value is the present one of each world."""
 _INPUTS = ("gravity", *_PRESENT, "body_f", "joint_f", "joint_act", "joint_target_q", "joint_target_qd", "ctrl")
 _KINDS: tuple[type, ...] = (Uniform, LogUniform, Normal, Choice)
 
 
 class Term:
-    """What a term needs on the device."""
+    """Device data of one term."""
 
     def __init__(self, sim: SimulationCore, given: Randomize, seed: int, taken: dict[str, int], check: bool = True):
-        """Find its entries.
+        """Find the entries of the term.
 
         Args:
             sim: Whose.
@@ -43,10 +43,10 @@ class Term:
         view = self._find_view()
         columns, components = self._columns(view), self._components(view)
         self._refuse_rotations(view, columns)
-        entry, world, place = _spread(view, columns, components, given.shared or given.what == "body_inertia")
+        entry, world, index = _spread(view, columns, components, given.shared or given.what == "body_inertia")
         device = sim.device
-        self._entry, self._world, self._place = (
-            wp.array(each.astype(np.int32), dtype=wp.int32, device=device) for each in (entry, world, place)
+        self._entry, self._world, self._index = (
+            wp.array(each.astype(np.int32), dtype=wp.int32, device=device) for each in (entry, world, index)
         )
         self.values: wp.array = _flat(view.array)
         keeps = given.what not in _PRESENT
@@ -64,23 +64,23 @@ class Term:
         self.stream = self._make_stream(seed, taken)
 
     def aim(self, seed: int, first_world: int) -> None:
-        """Take the numbers of another seed, and of worlds counted from another one."""
+        """Take the numbers of another seed, and of worlds counted from another first world."""
         self.stream.seed0, self.stream.seed1 = split_seed(seed)
         self.stream.first_world = first_world
 
     def draw(self, mask: wp.array, row: int, draws: wp.array) -> None:
-        """New values for chosen worlds."""
+        """Draw new values for chosen worlds."""
         given, device = self.given, self._sim.device
         target: Any = Target()
         target.row, target.how, target.keeps_zero = row, HOW.index(given.how), int(given.what == "body_mass")
-        target.entry, target.world, target.place = self._entry, self._world, self._place
+        target.entry, target.world, target.index = self._entry, self._world, self._index
         inputs = [mask, self.stream, target, draws, self.nominal]
         outputs = [self.values, self._good]
         wp.launch(draw_values, dim=len(self._entry), inputs=inputs, outputs=outputs, device=device)
         self._follow_masses(mask)
 
     def restore(self, mask: wp.array) -> None:
-        """Nominal values for chosen worlds."""
+        """Restore nominal values in chosen worlds."""
         inputs = [mask, self._entry, self._world, self.nominal]
         outputs = [self.values, self._good]
         wp.launch(restore_values, dim=len(self._entry), inputs=inputs, outputs=outputs, device=self._sim.device)
@@ -102,7 +102,7 @@ class Term:
         return self._sim._views[self.given.what]
 
     def _columns(self, view: WorldView) -> np.ndarray | None:
-        """Columns of every world; None for all of them."""
+        """Return the columns of every world; None for all of them."""
         if self.given.names is None:
             return None
         return view.find(self.given.names).indices
@@ -117,7 +117,7 @@ class Term:
         return np.array(list(chosen))
 
     def _refuse_rotations(self, view: WorldView, columns: np.ndarray | None) -> None:
-        """Four numbers of a quaternion cannot be drawn one by one."""
+        """Refuse quaternions: their four numbers cannot be drawn one by one."""
         if self.given.what not in ("joint_q", "joint_target_q"):
             return
         model = self._sim.model
@@ -134,7 +134,7 @@ class Term:
             )
 
     def _check(self, entry: np.ndarray) -> None:
-        """Refuse a distribution that could give a number which is not possible."""
+        """Refuse a distribution that could give an impossible number."""
         given, rule = self.given, FINITE
         if given.what in PARAMETERS:
             rule = PARAMETERS[given.what].rule
@@ -176,7 +176,7 @@ class Term:
 
 
 def make_stream(distribution: Distribution, seed: int, name: str, device: Any) -> Any:
-    """The stream of that name."""
+    """Return the stream of that name."""
     stream: Any = Stream()
     stream.seed0, stream.seed1 = split_seed(seed)
     stream.number = stream_number(name)
@@ -193,7 +193,7 @@ def make_stream(distribution: Distribution, seed: int, name: str, device: Any) -
 
 
 def _flat(array: wp.array) -> wp.array:
-    """The numbers of an array one after the other, without a copy."""
+    """Return an array as one axis of numbers, without a copy."""
     scalars = array.view(array.dtype._wp_scalar_type_) if hasattr(array.dtype, "_shape_") else array
     return scalars.reshape((int(np.prod(scalars.shape)),))
 
@@ -201,7 +201,7 @@ def _flat(array: wp.array) -> wp.array:
 def _spread(
     view: WorldView, columns: np.ndarray | None, components: np.ndarray, shared: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Place in memory, world and place in the stream of every number."""
+    """Return memory index, world, and index in the stream of every number."""
     size = max(int(np.prod(getattr(view.array.dtype, "_shape_", ()), dtype=int)), 1)
     if columns is None:
         world = np.repeat(np.arange(view.world_count), np.diff(view.offsets))
@@ -210,7 +210,7 @@ def _spread(
         world = np.repeat(np.arange(view.world_count), len(columns))
         column = np.tile(columns, view.world_count)
     entry = ((view.offsets[world] + column) * size)[:, None] + components
-    place = np.zeros_like(entry) if shared else column[:, None] * size + components
+    index = np.zeros_like(entry) if shared else column[:, None] * size + components
     if view.name == "body_inertia":  # one factor for a matrix
-        place = np.broadcast_to(column[:, None], entry.shape)
-    return entry.ravel(), np.repeat(world, len(components)), place.ravel()
+        index = np.broadcast_to(column[:, None], entry.shape)
+    return entry.ravel(), np.repeat(world, len(components)), index.ravel()

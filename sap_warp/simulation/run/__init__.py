@@ -1,1 +1,1 @@
-"""How a simulation advances: steps, shards, schedules, and what is counted meanwhile."""
+"""How a simulation advances: steps, shards, schedules, and the counters of what happens."""

@@ -1,4 +1,4 @@
-"""Compiling kernels beside each other, and the heaviest one while the model is still being made."""
+"""Compile kernels in parallel, and the largest one while the model is still being built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...solver.minimize.solve import solve_kernel
 from ...solver.settings.options import expand_options, override_options
 
 _ahead: dict[Any, tuple[ThreadPoolExecutor, Future[None]]] = {}
-"""The module that is being compiled ahead, if there is one, and the threads for it."""
+"""Module that is being compiled ahead, if any, and the threads for it."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_ahead.clear)  # threads do not come along
 
@@ -29,11 +29,11 @@ _NOT_COMPILED = {"max_rigid_contact", "rigid_contact_max", "strict_capacity"}
 
 
 ANNOUNCED_AFTER = 2.0
-"""Seconds after which a reader at a terminal is told what is going on; kernels from the cache are there sooner."""
+"""Seconds after which a terminal shows that kernels are compiled; loading cached ones is faster."""
 
 
 def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver_options: Any) -> None:
-    """Begin to compile the kernel of the solve in another thread, and return.
+    """Start to compile the kernel of the solve in another thread, and return.
 
     It takes as long as all others together and depends on nothing but the solver's options. Options that are not valid
     are left to the solver to refuse, and a failure is left to `compile_beside`.
@@ -50,7 +50,7 @@ def compile_ahead(scene_options: Mapping[str, Any], device: Any = None, **solver
 
 
 def compile_beside(kernels: Iterable[Any], others: Iterable[Callable[[], Any]], device: Any, block_dim: int) -> None:
-    """Load the modules of ``kernels``, compiled if they are not in the kernel cache, on as many cores as there are.
+    """Load the modules of ``kernels``, compiled if necessary, on as many cores as there are.
 
     Args:
         kernels: The heaviest first.
@@ -82,9 +82,9 @@ def compile_beside(kernels: Iterable[Any], others: Iterable[Callable[[], Any]], 
 
 @contextmanager
 def _announced() -> Iterator[None]:
-    """Say on a terminal that kernels are being compiled, if it takes long enough to wonder."""
-    place = wp.config.kernel_cache_dir
-    line = f"compiling kernels: some 15 s on two cores, once for each set of options; they are kept in {place}"
+    """Print a line on a terminal if compiling takes long."""
+    folder = wp.config.kernel_cache_dir
+    line = f"compiling kernels: some 15 s on two cores, once for each set of options; they are kept in {folder}"
     timer = threading.Timer(ANNOUNCED_AFTER, say, [line])
     timer.daemon = True
     if sys.stderr is not None and sys.stderr.isatty():

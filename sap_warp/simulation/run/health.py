@@ -1,4 +1,4 @@
-"""Says when a simulation's result cannot be right: once for each kind of trouble, or by an error each time if strict.
+"""Report when the result of a simulation cannot be right: once per kind of trouble, or each time as an error if strict.
 
 Steps count trouble on the device and never wait. The counts are looked at when the host reads something anyway: after
 a step on the CPU, where that is a memory access, and whenever a view, a status or a statistic is read.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .shards import Shard
 
 FAILED_FROM = SolveStatus.FREE_MOTION_FAILED
-"""Outcomes from here on leave a world where it was."""
+"""Smallest outcome that leaves a world where it was."""
 
 
 class WorldFailedError(RuntimeError):
@@ -33,12 +33,12 @@ class WorldFailedError(RuntimeError):
 
 @dataclass
 class CapacityOptions:
-    """What the user can set so that no contacts are dropped."""
+    """Options by which the user can avoid dropped contacts."""
 
     name: str = "max_rigid_contact"
-    """Of the option for the contacts of a world, as the user knows it."""
+    """Name of the option for the contacts of a world, as the user knows it."""
     rigid_contact_max: int | None = None
-    """What was given for the contacts of all worlds together; None lets it follow the other one."""
+    """Contacts of all worlds together, if given; None follows the contacts per world."""
     strict: bool = False
     """Whether dropped contacts are an error in any case."""
 
@@ -47,12 +47,12 @@ class Health:
     """Watches what the shards of a simulation count."""
 
     def __init__(self, shards: Sequence[Shard], strict: bool, capacity: CapacityOptions):
-        """Nothing has happened yet."""
+        """Begin without any counts."""
         self._shards, self.capacity = shards, capacity
         self.strict = strict
         """Whether worlds that fail are an error."""
         capacity.strict |= strict
-        # One entry for each kind of trouble that is still to be told: its place in the totals (where a count that grows
+        # One entry for each kind of trouble that is still to be told: its index in the totals (where a count that grows
         # is news), how to describe it, the error if strict, and whether it is.
         self._kinds: list[tuple[int, Callable[[], str], type[RuntimeError], bool]] = [
             (FAILED, self._describe_failed, WorldFailedError, strict),
@@ -67,7 +67,7 @@ class Health:
         self._watch()
 
     def restart(self) -> None:
-        """The counts were set: what they say now is no news."""
+        """Take the present counts as known, because they were set."""
         self._seen = self._counts()
         self._watch()
 
@@ -76,7 +76,7 @@ class Health:
         self._expected = [memory[kind] for memory, kind in self._watched]
 
     def after_step(self) -> None:
-        """What a step may afford on the CPU: a few memory accesses unless there is news. Nothing on CUDA."""
+        """Check the counters on the CPU, a few memory accesses unless there is news; does nothing on CUDA."""
         found = [memory[kind] for memory, kind in self._watched]
         if found != self._expected:
             self._expected = found
@@ -102,7 +102,7 @@ class Health:
         self._look_inside()
 
     def _look_inside(self) -> None:
-        """Pairs of shapes or triangles that the collision pipelines had no room for; their contacts are missing."""
+        """Report pairs of shapes or triangles that did not fit into the pipelines; their contacts are missing."""
         problems = [text for shard in self._shards for text in shard.pipeline.record.inner_problems()]
         if problems and self.capacity.strict:
             raise ContactCapacityError(" ".join(problems))
@@ -112,7 +112,7 @@ class Health:
             warnings.warn(text, RuntimeWarning, stacklevel=5)
 
     def _counts(self) -> list[np.ndarray]:
-        """Totals of each shard; where steps are not counted, of the last step alone."""
+        """Return the totals of each shard; where steps are not counted, of the last step alone."""
         found = []
         for shard in self._shards:
             totals = shard.counter.totals.numpy().copy()
@@ -151,7 +151,7 @@ class Health:
         )
 
     def _describe_dropped(self) -> str:
-        """Which worlds lost contacts since the last report, and what to set; numbers are the whole simulation's."""
+        """Describe which worlds lost contacts since the last report, and what to set, in numbers of all worlds."""
         limit, option = self._shards[0].solver.options.max_rigid_contact, self.capacity
         worlds = sum(shard.world_count for shard in self._shards)
         total, need, buffer_need, lost = 0, limit, 0, []

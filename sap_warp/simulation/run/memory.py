@@ -1,4 +1,4 @@
-"""How much memory a simulation's arrays take."""
+"""Memory of a simulation's arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OURS = ("sap_warp", "newton", "warp")
 
 
 def count_bytes(roots: Iterable[Any]) -> int:
-    """Bytes of all Warp arrays that can be reached from ``roots``; memory that several arrays share counts once."""
+    """Count the bytes of all Warp arrays that can be reached from ``roots``; shared memory counts once."""
     ranges = sorted((a.ptr, a.ptr + a.capacity) for a in _find_arrays(roots) if getattr(a, "ptr", None) and a.capacity)
     total, end = 0, 0
     for first, last in ranges:
@@ -41,7 +41,7 @@ def _find_arrays(roots: Iterable[Any]) -> list[wp.array]:
 
 
 def _is_data(item: Any) -> bool:
-    """Objects of ours and of the libraries below, not classes, functions, kernels or modules."""
+    """Return True for objects that may hold arrays, False for classes, functions, kernels and modules."""
     if isinstance(item, (type, wp.Kernel, wp.Module, wp.Function)) or not hasattr(item, "__dict__"):
         return False
     return type(item).__module__.split(".")[0] in _OURS and not isinstance(item, type(wp.get_device("cpu")))

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, stage by stage."""
+"""Time of each stage of a step."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def profile_stages(sim: Simulation, steps: int, clock: Callable[[], float] = tim
 
 
 def record_stages(shard: Shard, dt: float) -> tuple[Any, list[tuple[str, Any]], Any]:
-    """What begins steps, the stages of one that continues in order, and what ends them: graphs; nothing is executed."""
+    """Record graphs of the beginning, of each stage of a step that continues, and of the end; nothing is executed."""
     run = Run(shard, dt, together=True)
     graphs: list[tuple[str, Any]] = []
 
@@ -88,7 +88,7 @@ def record_stages(shard: Shard, dt: float) -> tuple[Any, list[tuple[str, Any]], 
 
 @contextmanager
 def _replaced(shard: Shard, wrap: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """While it lasts, the methods that launch stages are wrapped."""
+    """Wrap the methods that launch stages for the duration of the context."""
     owners = {name: _find(shard, path) for name, (path, _) in STAGES.items()}
     try:
         for name, (_, method) in STAGES.items():

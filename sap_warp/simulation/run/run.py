@@ -1,4 +1,4 @@
-"""Many steps of the worlds of a shard: begin, (collide, solve, continue) n - 1 times, collide, solve, end.
+"""Many steps of a shard's worlds: begin, (collide, solve, continue) n - 1 times, collide, solve, end.
 
 Every part of this sequence is a captured graph. Where detection can look at a few worlds alone, a range of worlds takes
 all steps but the last before the next range begins, and stays in the cache of the core from step to step: nobody looks
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from .shards import Shard
 
 BUNDLES = (16, 4)
-"""Steps between the first and the last that one graph holds, beside the graph for one of them ..."""
+"""Lengths of graphs of several steps between the first and the last; there is a graph for one step, too."""
 BUNDLE_WORLDS = 16
-"""... if there are at most so many worlds, and on CUDA always. Starting a graph takes about a microsecond, as long as a
-step of a small world, and on CUDA the host is to be free meanwhile."""
+"""Most worlds for which such graphs are recorded on the CPU; on CUDA they always are. Starting a graph takes about a
+microsecond, as long as a step of a small world, and on CUDA the host is to be free meanwhile."""
 GROUPS = 256
-"""Ranges of worlds share a detection, so that there are at most so many: recording the graphs of one takes 6 ms."""
+"""Most groups of ranges that share a detection: recording the graphs of one takes 6 ms."""
 PASS_STEPS, PASS_WORLD_STEPS = 64, 1 << 16
 """A pass, between two moments at which all worlds are at the same step, is the larger of so many steps and steps times
 worlds, and not longer than detection allows: what an interruption can cost."""
@@ -40,21 +40,21 @@ class _Group(NamedTuple):
 
     ranges: Sequence[WorldRange]
     find: Callable[[bool], Any]
-    """Finds their contacts and returns the buffer; told whether it is the first time since the steps began."""
+    """Function that finds their contacts and returns the buffer; True if it is the first time since the steps began."""
 
 
 class _Graphs(NamedTuple):
     begin: Any
     first: Any
     further: list[tuple[int, Any]]
-    """With the number of steps that each takes, the longest first."""
+    """Number of steps of each graph, and the graph, the longest first."""
 
 
 class Run:
     """Steps of a shard's worlds with one time step."""
 
     def __init__(self, shard: Shard, dt: float, together: bool = False):
-        """Nothing is launched or captured yet; ``together`` lets all worlds take each step together."""
+        """Store the settings; nothing is captured yet. ``together`` lets all worlds take each step together."""
         self._shard = shard
         self._steps = shard.solver.steps(shard.control, dt)
         self._shares = share_ranges(shard.solver.ranges)
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def ranges(self) -> int:
-        """How many ranges of worlds take their steps one after the other."""
+        """Number of ranges of worlds that take their steps one after the other."""
         return len(self.groups)
 
     def launch(self, steps: int) -> None:
@@ -163,14 +163,14 @@ class Run:
         return [_Group(worlds, finder(i)) for i, worlds in enumerate(self._shares)]
 
     def begin(self, group: _Group) -> None:
-        """Read the state, and before all others the model's arrays by shape."""
+        """Read the state, after the model's arrays by shape."""
         if group is self.groups[0] and self._shard.share is not None:
             self._shard.share.pull()
         for worlds in group.ranges:
             self._steps.begin(self._shard.state, worlds)
 
     def take(self, group: _Group, is_first: bool) -> None:
-        """One step that continues."""
+        """Take one step that continues."""
         shard, steps = self._shard, self._steps
         contacts = group.find(is_first)
         steps.collect(shard.state, contacts)
@@ -184,7 +184,7 @@ class Run:
             self.take(group, False)
 
     def finish(self, is_first: bool = False) -> None:
-        """The last step, of all worlds."""
+        """Take the last step, of all worlds."""
         shard, steps = self._shard, self._steps
         if self._ranges is not None:
             self._ranges.count()
@@ -201,13 +201,13 @@ class Run:
 
 
 def share_ranges(ranges: Sequence[WorldRange]) -> list[Sequence[WorldRange]]:
-    """Up to `GROUPS` runs of ranges that follow one another."""
+    """Split the ranges into up to `GROUPS` runs of neighbours."""
     size = -(-len(ranges) // GROUPS)
     return [ranges[i : i + size] for i in range(0, len(ranges), size)]
 
 
 def split_detection(shard: Shard, shares: Sequence[Sequence[WorldRange]]) -> Any:
-    """Detection by ``shares`` of the worlds, if it gives what detection of all worlds gives; else None."""
+    """Split detection by ``shares`` of the worlds if that gives the same contacts; else return None."""
     model = shard.model.newton_model
     if not model.device.is_cpu or len(shares) == 1:
         return None

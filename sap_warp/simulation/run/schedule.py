@@ -1,4 +1,4 @@
-"""Where a run of steps stops: for callbacks, and where a sample of a control sequence begins."""
+"""Events at which a run of steps stops: callbacks, and new samples of a control sequence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..core import SimulationCore
 
 _TIME_SLACK = 1.0e-6
-"""Fraction of a step or sample by which a time that is a product of steps may miss a sample's beginning."""
+"""Fraction of a step or sample by which rounding may miss the beginning of a sample."""
 
 
 class ControlSequence(Protocol):
@@ -36,7 +36,7 @@ class Schedule:
     """Callbacks and control sequence of a simulation."""
 
     def __init__(self, sequence: ControlSequence | None):
-        """No callbacks yet.
+        """Begin without callbacks.
 
         Raises:
             TypeError: ``sequence`` has no ``dt`` or no ``write``.
@@ -56,7 +56,7 @@ class Schedule:
         """Whether there is anything to stop for."""
 
     def add(self, function: Callable[[Any], Any], every: int) -> Callable[[], None]:
-        """See `Simulation.add_callback`."""
+        """Implement `Simulation.add_callback`."""
         if not callable(function):
             raise TypeError(f"function is {function!r}; a callback is called with the simulation after a step.")
         callback = _Callback(function, check_count("every", every, 1))
@@ -72,7 +72,7 @@ class Schedule:
 
     @property
     def has_sequence(self) -> bool:
-        """Whether there is a control sequence, followed or not."""
+        """True if there is a control sequence, followed or not."""
         return self._given is not None
 
     def follow(self, on: bool) -> None:
@@ -82,21 +82,21 @@ class Schedule:
         self.active = bool(self._callbacks) or self._sequence is not None
 
     def restart(self) -> None:
-        """The clock was set back: the sequence writes again."""
+        """Write the sequence again, because the clock was set back."""
         self._sample_written = None
 
     def position(self) -> dict[str, Any] | None:
-        """Where the sequence is, for checkpoints: how long it holds a sample [s], and which was written last."""
+        """Return how long the sequence holds a sample [s] and which one was written last, for checkpoints."""
         if self._sequence is None:
             return None
         return {"dt": float(self._sequence.dt), "sample": self._sample_written}
 
     def move_to(self, position: dict[str, Any] | None) -> None:
-        """Go on where a sequence was that said so as its `position`."""
+        """Continue from the `position` of another sequence."""
         self._sample_written = None if position is None else position["sample"]
 
     def begin(self, sim: SimulationCore, most: int) -> int:
-        """Let the sequence set the inputs when a new sample begins; in between they are the user's to change.
+        """Write the inputs of the sequence when a new sample begins; in between the user may change them.
 
         Returns:
             How many steps can be taken before the next stop, at most ``most``.
@@ -112,7 +112,7 @@ class Schedule:
         return min(counts)
 
     def call(self, sim: SimulationCore) -> None:
-        """Call what is due at this step; one callback may take another away, add one, or reset the clock."""
+        """Run the callbacks that are due at this step; they may remove or add others, or reset the clock."""
         for callback in [each for each in self._callbacks if sim.step_count % each.every == 0]:
             if callback in self._callbacks:
                 callback.function(sim)

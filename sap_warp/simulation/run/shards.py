@@ -1,4 +1,4 @@
-"""Shards: shares of the worlds, each with its own model, pipeline, solver and captured graphs."""
+"""Shards: parts of the worlds, each with its own model, pipeline, solver and captured graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...core.kernels.lanes import block_size
 from ...core.kernels.launch import WorldRange
 from ...core.notes import Note, name_some
 from ...core.runtime.capture import capturing, preparing
-from ...core.runtime.memory_budget import BUFFER_PLACE, WORLD_PLACE, check_room
+from ...core.runtime.memory_budget import BUFFER_BYTES, WORLD_BYTES, check_memory_budget
 from ...model.model import (
     SapControl,
     SapModel,
@@ -46,7 +46,7 @@ from .statistics import StepCounter
 
 
 class Shard:
-    """Some of the worlds, and all that is needed to advance them."""
+    """Some of the worlds, and everything needed to advance them."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Shard:
         self._compiled = False
 
     def capture(self, dt: float) -> None:
-        """Compile what is not in the kernel cache and record the graphs; the state comes out as it went in."""
+        """Compile kernels that are not in the kernel cache and record the graphs; the state stays as it is."""
         self.dt = dt
         with preparing():
             run = Run(self, dt)
@@ -110,7 +110,7 @@ class Shard:
             self.counter.record(contacts, worlds)
 
     def _compile(self) -> None:
-        """Compile the kernels beside each other, on as many cores as there are."""
+        """Compile the kernels in parallel, on as many cores as there are."""
         device = self.model.device
         if self._compiled or not device.is_cpu:  # for CUDA the driver's context belongs to this thread
             return
@@ -120,7 +120,7 @@ class Shard:
         self._compiled = True
 
     def _memory(self) -> list[wp.array]:
-        """All that a step changes and a capture must not."""
+        """Return the arrays that a step changes and a capture must not."""
         counter, clock = self.counter, self.solver.boundary
         arrays = [getattr(self.state, f.name) for f in fields(self.state)]
         counts = [counter.iterations, counter.trials, counter.totals, counter.maxima, clock.time, clock.frame]
@@ -130,7 +130,7 @@ class Shard:
 
 
 def default_capacity(model: SapModel, most: int) -> int:
-    """Contacts that the pipeline holds if nobody says how many, for solvers that take up to ``most``.
+    """Return the contacts that the pipeline holds by default, for solvers that take up to ``most``.
 
     On CUDA a buffer that cannot overflow saves the larger one that contacts are selected from, and two launches in
     each step: as long as it takes no more memory than the two, it is as large as the estimate.
@@ -142,21 +142,21 @@ def default_capacity(model: SapModel, most: int) -> int:
 
 
 def check_memory(model: newton.Model, max_rigid_contact: Any, rigid_contact_max: Any) -> None:
-    """Refuse contacts whose buffers in all shards do not fit into memory together; both as given by the user.
+    """Refuse contact counts, both as given by the user, if the buffers of all shards together do not fit into memory.
 
     Raises:
         ValueError: They do not fit.
     """
     if type(max_rigid_contact) is int:  # solver and pipeline say what is wrong with others
-        buffer = BUFFER_PLACE if rigid_contact_max is None else 0
-        unit = max(1, int(model.world_count)) * (WORLD_PLACE + buffer)
-        check_room("max_rigid_contact", max_rigid_contact, unit, model.device)
+        buffer = BUFFER_BYTES if rigid_contact_max is None else 0
+        unit = max(1, int(model.world_count)) * (WORLD_BYTES + buffer)
+        check_memory_budget("max_rigid_contact", max_rigid_contact, unit, model.device)
     if type(rigid_contact_max) is int:
-        check_room("rigid_contact_max", rigid_contact_max, BUFFER_PLACE, model.device)
+        check_memory_budget("rigid_contact_max", rigid_contact_max, BUFFER_BYTES, model.device)
 
 
 def check_threads(threads: Any, device: Any) -> tuple[int, list[Note]]:
-    """Number of threads on ``device``, and a note if more were asked for than make sense there.
+    """Return the number of threads on ``device``, and a note if more were asked for than make sense.
 
     Raises:
         ValueError: It is no count.
@@ -169,7 +169,7 @@ def check_threads(threads: Any, device: Any) -> tuple[int, list[Note]]:
 
 
 def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
-    """First and last world (exclusive) of each thread's shard, as even as possible.
+    """Return first and last world (exclusive) of each thread's shard, as even as possible.
 
     Raises:
         ThreadsError: There are more threads than worlds.
@@ -191,7 +191,7 @@ def plan_shares(model: newton.Model, threads: int) -> list[tuple[int, int]]:
 
 
 def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
-    """A state of ``model`` in public order, with the values of ``given`` if there is one, and bodies in their places.
+    """Return a state of ``model`` in public order, with the values of ``given`` if any, and consistent body poses.
 
     Raises:
         TypeError: ``given`` is no state.
@@ -211,7 +211,7 @@ def copy_state(model: SapModel, precision: str, given: Any) -> SapState:
 
 
 def copy_control(model: SapModel, given: Any) -> SapControl:
-    """A control of ``model`` in public order, likewise; inputs of MuJoCo's actuators go to the model."""
+    """Return a control of ``model`` in public order, with the values of ``given``; actuator inputs go to the model."""
     control = model.control()
     if given is not None:
         ctrl = getattr(getattr(given, "mujoco", None), "ctrl", None)
@@ -233,7 +233,7 @@ _Options = tuple[Mapping[str, Any], Mapping[str, Any], int | None, bool]
 def make_shards(
     whole: tuple[SapModel, SapState, SapControl, Mapping[str, np.ndarray]], threads: int, options: _Options
 ) -> tuple[Shard, ...]:
-    """The shards of ``threads`` threads.
+    """Make one shard for each of ``threads`` threads.
 
     Args:
         whole: Model, state, control and world starts of all worlds.
@@ -263,11 +263,11 @@ def make_shards(
 
 
 _KINDS = {"joint_q": "coord", "joint_target_pos": "coord", "body_q": "body", "body_qd": "body", "body_f": "body"}
-"""What the entries of a buffer belong to; those of the others to dofs."""
+"""Kind of entity of the entries of a buffer; other buffers have an entry per dof."""
 
 
 def slice_buffers(buffers: Any, bounds: Mapping[str, slice]) -> Any:
-    """A state or control whose arrays are slices of those in ``buffers``; order flags are kept."""
+    """Return a state or control whose arrays are slices of those in ``buffers``; order flags are kept."""
     values = {f.name: getattr(buffers, f.name) for f in fields(buffers)}
     cut = {n: v[bounds[_KINDS.get(n, "dof")]] for n, v in values.items() if isinstance(v, wp.array)}
     return type(buffers)(**values | cut)
@@ -277,7 +277,7 @@ _teams: weakref.WeakSet[Team] = weakref.WeakSet()
 
 
 class Team:
-    """Lets every shard take the same steps: the calling thread takes the first one, a helper each of the others.
+    """Lets all shards take equal steps: the calling thread the first shard, one helper thread each of the others.
 
     Warp's replays release Python's lock, so the threads really run beside each other.
     """
@@ -290,7 +290,7 @@ class Team:
         _teams.add(self)
 
     def _start(self) -> None:
-        """Start the helpers, in a forked process again: other threads do not come along."""
+        """Start the helpers; called again in a forked process, which has no other threads."""
         self.lock = threading.RLock()
         """Whoever uses one simulation from several threads waits here."""
         self.torn = self.torn or self.busy
@@ -301,7 +301,7 @@ class Team:
         self._helpers = ThreadPoolExecutor(len(self._others), "sap-warp-shard") if self._others else None
 
     def run(self, steps: int) -> None:
-        """Let all shards take ``steps`` steps and wait for them; the first exception is raised then."""
+        """Let all shards take ``steps`` steps and wait for them; then the first exception is raised."""
         if not self._others:  # most often; a few microseconds less than waiting for nobody
             self._first.run.replay(steps)  # type: ignore[union-attr]
             return
@@ -314,7 +314,7 @@ class Team:
             future.result()
 
     def settle(self, start: int, steps: int) -> int:
-        """After `run` was interrupted: bring all shards to the same step, the first that all can have.
+        """Bring all shards to the first step that all can reach, after `run` was interrupted.
 
         Returns:
             How many of the steps are taken.

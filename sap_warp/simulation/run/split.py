@@ -1,4 +1,4 @@
-"""A share of a model's worlds as a model of its own.
+"""A part of a model's worlds as a model of its own.
 
 Newton cannot cut a finished model, but it says of each of its arrays which kind of entity the rows belong to and which
 kind the values point at. That is enough: rows of the chosen worlds are kept, indices are counted from the new start.
@@ -29,7 +29,7 @@ _MATERIAL = ("shape_material_ke", "shape_material_kd", "shape_material_mu", "sap
 _GEOMETRY = ("shape_margin", "shape_gap", "shape_transform", "shape_scale", "shape_collision_radius", "shape_flags")
 _BOUNDS = ("shape_collision_aabb_lower", "shape_collision_aabb_upper")
 _LIVE = (*_MATERIAL, *_GEOMETRY, *_BOUNDS)
-"""Arrays by shape that steps read, so that what is written there acts in the next one."""
+"""Arrays by shape that steps read, so that changes act in the next step."""
 
 
 class ThreadsError(ValueError):
@@ -58,7 +58,7 @@ class WorldShare:
     """Worlds ``first`` to ``last - 1`` of a model."""
 
     def __init__(self, whole: newton.Model, first: int, last: int):
-        """Cut them out of ``whole``, which has local worlds and no moving bodies outside of them."""
+        """Cut the worlds out of ``whole``, which has local worlds and no moving bodies outside of them."""
         self.first, self.last = first, last
         self._whole = whole
         self._range = {kind: _world_range(whole, name, first, last) for kind, name in _STARTS.items()}
@@ -76,12 +76,12 @@ class WorldShare:
 
     @property
     def shapes(self) -> np.ndarray:
-        """Number in the whole model of each shape of the share."""
+        """Index in the whole model of each shape of this part."""
         return self._shapes
 
     @launches
     def pull(self) -> None:
-        """Copy the arrays by shape, which may have been written since. Part of the graph that begins steps."""
+        """Copy the arrays by shape, which may have been written since; part of the graph that begins steps."""
         if self._copies:
             device = self._whole.device
             wp.launch(copy_rows, dim=len(self._copies), inputs=self._copy, device=device, record_tape=False)
@@ -93,7 +93,7 @@ class WorldShare:
         self.pull()
 
     def _plan_copy(self) -> list[wp.array]:
-        """Runs of shapes, and addresses and bytes per row of the arrays."""
+        """Return runs of shapes, and addresses and bytes per row of the arrays."""
         sources = [self._taken[name] for name in self._copies]
         tables = [[array.ptr for array in arrays] for arrays in (sources, self._copies.values())]
         sizes = [wp.types.type_size_in_bytes(array.dtype) for array in sources]
@@ -147,7 +147,7 @@ class WorldShare:
         return part
 
     def _cut_attribute(self, value: Any, spec: Any) -> Any:
-        """The rows of this share; ``value`` itself if its rows do not belong to worlds."""
+        """Return the rows of this part; ``value`` itself if its rows do not belong to worlds."""
         if spec.compaction_policy == "world_start":
             return self._cut_starts(value, spec.frequency)
         if spec.compaction_policy in ("passthrough", "color_groups"):
@@ -173,7 +173,7 @@ class WorldShare:
         return self._rebase(value.numpy()[rows.start : rows.stop], spec.references, value)
 
     def _cut_equality_targets(self, part: Any) -> None:
-        """What an equality constraint was turned into: the kind of that index is in another attribute."""
+        """Rebase what an equality constraint was turned into; another attribute says which kind it is."""
         if not self._range.get(_EQUALITY):
             return
         rows = self._range[_EQUALITY]
@@ -200,12 +200,12 @@ class WorldShare:
         return wp.array(rows, dtype=value.dtype, device=value.device)
 
     def _rebase(self, values: np.ndarray, references: Any, like: wp.array) -> wp.array:
-        """Indices counted from this share's first entity; -1 stays."""
+        """Count indices from the first entity of this part; -1 stays."""
         first = self.first if references == _F.WORLD else self._range[references].start
         return wp.array(np.where(values < 0, values, values - first), dtype=like.dtype, device=like.device)
 
     def _cut_starts(self, value: wp.array, frequency: Any) -> wp.array:
-        """World starts: of every local world, of the global tail, and the total."""
+        """Return world starts: of every local world, of the global tail, and the total."""
         starts = value.numpy()
         if frequency == _F.SHAPE:
             starts = np.searchsorted(self._shapes, starts)
@@ -219,7 +219,7 @@ class WorldShare:
         return wp.array(kept, dtype=value.dtype, device=value.device)
 
     def _cut_pairs(self, pairs: np.ndarray) -> np.ndarray:
-        """Pairs of which both shapes are here, in their order, with this share's numbers."""
+        """Return the pairs of which both shapes are in this part, in their order, with its indices."""
         position = np.searchsorted(self._shapes, pairs)
         here = self._shapes[np.minimum(position, len(self._shapes) - 1)] == pairs
         return position[here.all(axis=1)].reshape(-1, 2)
@@ -235,7 +235,7 @@ class WorldShare:
 
 
 def world_starts(model: newton.Model) -> dict[str, np.ndarray]:
-    """First coordinate, dof and body of each world, and behind the last one; a model without worlds is one world."""
+    """Return first coordinate, dof and body of each world and the ends; a model without worlds is one world."""
     if (model.body_world.numpy() < 0).all():
         counts = {"coord": model.joint_coord_count, "dof": model.joint_dof_count, "body": model.body_count, "world": 1}
         return {name: np.array([0, count]) for name, count in counts.items()}
@@ -249,7 +249,7 @@ def world_starts(model: newton.Model) -> dict[str, np.ndarray]:
 
 
 def model_attributes(model: newton.Model) -> Iterator[tuple[str, Any, Any]]:
-    """Name (with its namespace), specification and value of everything that Newton knows about a model."""
+    """Return name (with namespace), specification and value of everything that Newton knows about a model."""
     for name, spec in model.attribute_specs.items():
         namespace, _, attribute = name.rpartition(":")
         owner = getattr(model, namespace, None) if namespace else model
@@ -259,13 +259,13 @@ def model_attributes(model: newton.Model) -> Iterator[tuple[str, Any, Any]]:
 
 
 def model_arrays(model: newton.Model) -> dict[str, tuple[Any, ...]]:
-    """Shape, dtype and device of the model's arrays: those that replace them must be of the same kind."""
+    """Return shape, dtype and device of the model's arrays; replacements must be of the same kind."""
     arrays = {name: value for name, _, value in model_attributes(model) if isinstance(value, wp.array)}
     return {name: (a.shape, a.dtype, a.device) for name, a in (arrays | {"gravity": model.gravity}).items()}
 
 
 def _custom_ranges(model: newton.Model, first: int, last: int) -> dict[Any, range]:
-    """Rows of what Newton has no world starts for: mimic constraints, MuJoCo's actuators and equality constraints.
+    """Return the rows of entities without world starts: mimic constraints, MuJoCo's actuators and equalities.
 
     Raises:
         ThreadsError: Rows of one world do not lie together, or belong to no world.
@@ -288,7 +288,7 @@ def _custom_ranges(model: newton.Model, first: int, last: int) -> dict[Any, rang
 
 
 def _tendon_parts(model: newton.Model, tendons: range, part: str) -> range:
-    """Joints or wraps of some tendons: those of a world lie together."""
+    """Return the range of the joints or wraps of some tendons; those of a world lie together."""
     if not len(tendons):
         return range(0)
     first, count = (getattr(model.mujoco, f"tendon_{part}_{name}").numpy()[tendons] for name in ("adr", "num"))
@@ -303,7 +303,7 @@ def _world_range(model: newton.Model, name: str, first: int, last: int) -> range
 
 
 def _own_namespace(part: Any, whole: newton.Model, namespace: str) -> Any:
-    """The part itself, or its own copy of a namespace of custom attributes."""
+    """Return the part itself, or its own copy of a namespace of custom attributes."""
     if not namespace:
         return part
     if getattr(part, namespace) is getattr(whole, namespace):

@@ -1,4 +1,4 @@
-"""What happened in the steps so far: iterations, contacts, truncation. Counted on the device, read when asked."""
+"""Statistics of the steps so far: iterations, contacts, truncation; counted on the device, read when asked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Distribution:
 
 
 class StepCounter:
-    """Sums over the steps of one solver, kept on the device: a replayed graph counts too, and nothing waits."""
+    """Sums over the steps of one solver, kept on the device: replayed graphs count too, and nothing waits."""
 
     def __init__(self, solver: SolverSAP):
         """Count for ``solver``."""
@@ -43,7 +43,7 @@ class StepCounter:
         """Most iterations and most trials."""
 
     def record(self, contacts: Any, worlds: WorldRange) -> None:
-        """Count the step of ``worlds`` that was just launched: one small kernel."""
+        """Count the step of ``worlds`` that was just launched, by one small kernel."""
         solver = self._solver
         wp.launch(
             record_step,
@@ -69,10 +69,10 @@ class StepCounter:
 
 
 class Count:
-    """One of the totals, as an attribute."""
+    """Attribute that shows one of the totals."""
 
     def __init__(self, which: int):
-        """Of `StepCounter.totals`."""
+        """Show entry ``which`` of `StepCounter.totals`."""
         self._which = which
 
     def __get__(self, owner: Any, kind: type | None = None) -> int:
@@ -107,7 +107,7 @@ class StepStatistics:
         return self._total(CONTACTS) / max(self.world_steps, 1)
 
     truncated_contacts = Count(TRUNCATED)
-    """Contacts that found no place, in a world or in the collision pipeline's buffer, over all steps."""
+    """Contacts that did not fit into a world or into the collision pipeline's buffer, over all steps."""
 
     not_converged = Count(NOT_CONVERGED)
     """World-steps that met no stopping criterion."""

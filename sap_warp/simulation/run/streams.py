@@ -1,4 +1,4 @@
-"""Order between Warp's stream and that of torch, which may be another one on a GPU.
+"""Order between Warp's stream and torch's, which may be another one on a GPU.
 
 Whoever hands tensors over need not synchronize: what reads or writes them here waits for what torch was told before,
 and what torch is told afterwards waits for this. Both wait on the device; the host does not.
@@ -15,7 +15,7 @@ import warp as wp
 
 
 def torch_stream(device: Any) -> wp.Stream | None:
-    """The stream that torch uses now on ``device``, if that is another one than Warp's; torch is not imported."""
+    """Return the present stream of torch on ``device`` if it differs from Warp's; torch is not imported."""
     torch = sys.modules.get("torch")
     if device.is_cpu or torch is None or not torch.cuda.is_initialized():
         return None
@@ -25,7 +25,7 @@ def torch_stream(device: Any) -> wp.Stream | None:
 
 @contextmanager
 def in_order(device: Any) -> Iterator[None]:
-    """What is launched inside comes after torch's work so far, and before all that torch is told later."""
+    """Run what is launched inside after torch's work so far and before its later work."""
     other = torch_stream(device)
     if other is None:
         yield

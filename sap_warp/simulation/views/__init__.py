@@ -1,1 +1,1 @@
-"""What a simulation shows of itself by name: arrays of worlds, selections, mirrors."""
+"""Views of a simulation by name: arrays of worlds, selections, mirrors."""

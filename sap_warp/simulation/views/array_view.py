@@ -1,4 +1,4 @@
-"""What views and their parts have in common: they calculate, compare and convert like NumPy arrays."""
+"""Base of views and their parts: they calculate, compare and convert like NumPy arrays."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 
 class ArrayView(np.lib.mixins.NDArrayOperatorsMixin):
-    """Something with numbers that NumPy can read and that can be assigned to."""
+    """Numbers that NumPy can read and that can be assigned to."""
 
     name: str
     __hash__ = object.__hash__
 
     def numpy(self) -> np.ndarray:
-        """NumPy array of this shape."""
+        """Return a NumPy array of this shape."""
         raise NotImplementedError
 
     def assign(self, values: Any) -> None:
@@ -28,7 +28,7 @@ class ArrayView(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its numbers, NumPy's."""
+        """NumPy dtype of the numbers."""
         raise NotImplementedError
 
     @property
@@ -38,7 +38,7 @@ class ArrayView(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def size(self) -> int:
-        """How many numbers."""
+        """Number of elements."""
         return int(np.prod(self.shape))
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class ArrayView(np.lib.mixins.NDArrayOperatorsMixin):
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's arithmetic gives NumPy arrays; ``view += x`` assigns."""
+        """Apply NumPy's arithmetic, which gives NumPy arrays; ``view += x`` assigns."""
         targets = options.pop("out", ())
         given = [each.numpy() if isinstance(each, ArrayView) else each for each in inputs]
         if any(isinstance(each, ArrayView) for each in targets) and (len(targets) > 1 or method != "__call__"):

@@ -1,4 +1,4 @@
-"""Arrays that users give: NumPy, lists, Warp, torch and whatever speaks DLPack or CUDA's array interface.
+"""Arrays that users give: NumPy, lists, Warp, torch, and objects with DLPack or CUDA's array interface.
 
 Values that are on the right device already are used where they are.
 """
@@ -12,17 +12,17 @@ import numpy as np
 import warp as wp
 
 HOST_DLPACK, CUDA_DLPACK = 1, 2
-"""Kinds of devices as DLPack numbers them."""
+"""Types of devices in DLPack."""
 
 
 def is_tensor(values: Any) -> bool:
-    """Whether it is a torch tensor; torch is not imported for that."""
+    """Return True for a torch tensor; torch is not imported for that."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
 
 
 def to_host(values: Any) -> np.ndarray:
-    """NumPy array with ``values``; the same memory if the host has them. Waits for the device if it has not."""
+    """Return a NumPy array with ``values``, without a copy if they are on the host; waits for the device otherwise."""
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, wp.array):
@@ -35,7 +35,7 @@ def to_host(values: Any) -> np.ndarray:
 
 
 def to_device(values: Any, device: Any) -> wp.array:
-    """Warp array with ``values`` on ``device``; the same memory if they are there, and no way over the host."""
+    """Return a Warp array with ``values`` on ``device``, without a copy if they are there, never over the host."""
     if is_tensor(values):
         values = wp.from_torch(values.detach() if values.ndim else values.detach().reshape(1), requires_grad=False)
     elif not isinstance(values, wp.array):
@@ -50,7 +50,7 @@ def _is_on_cuda(values: Any) -> bool:
 
 
 def _wrap(values: Any, device: Any) -> wp.array:
-    """A Warp array with the memory of a CUDA array; ``device`` where the array does not say which one it is on."""
+    """Return a Warp array with the memory of a CUDA array on ``device``, unless the array knows its device."""
     if hasattr(values, "__dlpack_device__"):
         return wp.from_dlpack(values)
     told = values.__cuda_array_interface__
@@ -69,7 +69,7 @@ def _upload(values: np.ndarray, device: Any) -> wp.array:
 
 
 def broadcast(values: wp.array, shape: tuple[int, ...]) -> wp.array:
-    """``values`` as an array of ``shape``, by NumPy's rules, without a copy: entries that repeat have no stride.
+    """Broadcast ``values`` to ``shape`` by NumPy's rules without a copy: repeated entries have stride 0.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -83,32 +83,32 @@ def broadcast(values: wp.array, shape: tuple[int, ...]) -> wp.array:
 
 
 def restride(array: wp.array, shape: tuple[int, ...], strides: tuple[int, ...]) -> wp.array:
-    """The same memory in another shape; strides in bytes."""
+    """Return an array of another shape in the same memory; strides in bytes."""
     made: Any = wp.array(ptr=array.ptr, dtype=array.dtype, shape=shape, strides=strides, device=array.device)
     made.keeps_memory_of = array
     return made
 
 
 def with_3_axes(array: wp.array) -> wp.array:
-    """The same memory with axes of length 1 behind the others."""
+    """Return the array with axes of length 1 appended, in the same memory."""
     missing = 3 - array.ndim
     return restride(array, (*array.shape, *(1,) * missing), (*array.strides, *(0,) * missing)) if missing else array
 
 
 def as_scalars(array: wp.array) -> wp.array:
-    """The same memory as single numbers; vectors, matrices and transforms have further axes."""
+    """Return the array as scalars in the same memory; vectors, matrices and transforms get further axes."""
     return array.view(array.dtype._wp_scalar_type_) if hasattr(array.dtype, "_shape_") else array
 
 
 def read_only(values: np.ndarray) -> np.ndarray:
-    """The same memory, to be read."""
+    """Return a read-only array in the same memory."""
     values = values.view()
     values.flags.writeable = False
     return values
 
 
 def as_mask(given: Any, worlds: int, device: Any) -> wp.array:
-    """Warp booleans of shape (worlds,).
+    """Return Warp booleans of shape (worlds,).
 
     Raises:
         TypeError: ``given`` has no booleans.
@@ -125,7 +125,7 @@ def as_mask(given: Any, worlds: int, device: Any) -> wp.array:
 
 
 def check_mask(values: Any, worlds: int, may_have_more: bool) -> Any:
-    """The first ``worlds`` entries of a mask.
+    """Return the first ``worlds`` entries of a mask.
 
     Args:
         values: NumPy or Warp array.
@@ -144,5 +144,5 @@ def check_mask(values: Any, worlds: int, may_have_more: bool) -> Any:
 
 
 def numpy_dtype(array: wp.array) -> np.dtype:
-    """NumPy's type of the numbers in an array."""
+    """Return NumPy's dtype of the numbers in an array."""
     return np.dtype(wp.dtype_to_numpy(getattr(array.dtype, "_wp_scalar_type_", array.dtype)))

@@ -20,15 +20,15 @@ ALL_FOLLOW = (
 
 
 def has_ctrl(model: Any) -> bool:
-    """Whether any actuator reads ``model.mujoco.ctrl``."""
+    """Return True if any actuator reads ``model.mujoco.ctrl``."""
     return bool(len(direct_actuators(model)))
 
 
 class CtrlView(WorldView):
-    """Refuses actuators by name that do not read ctrl, so that nothing is written in vain."""
+    """View of ``ctrl`` that refuses actuators by name that do not read it, so that no input is lost."""
 
     def __init__(self, model: Any, names: ModelNames, on_read: Callable[[], None], mirrors: Mirrors):
-        """See `WorldView`; ``model`` says which actuators read it."""
+        """Make a `WorldView`; ``model`` tells which actuators read it."""
         starts = names.starts_of("actuator")
         super().__init__("ctrl", model.mujoco.ctrl, starts, on_read, kind="actuator", names=names, mirrors=mirrors)
         self._reads = np.zeros(len(self.array), dtype=bool)

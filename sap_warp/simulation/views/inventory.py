@@ -1,4 +1,4 @@
-"""Lists of what is in a world, with the columns where views have it."""
+"""Lists of the entities in a world, with their columns in the views."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import newton
 import numpy as np
 
 from ...model.joint_types import SCALAR_JOINTS
+from ...model.shapes import shape_type
 from .names import ModelNames
 
 _UNBOUNDED = 1e9
-"""A limit that is none [m or rad, N or N m]."""
+"""Magnitude from which on a limit counts as infinite [m or rad, N or N m]."""
 
 
 class Listing(NamedTuple):
@@ -23,20 +24,20 @@ class Listing(NamedTuple):
 
 
 class Inventory:
-    """What is in the first world of a model."""
+    """Tables of the entities in the first world of a model."""
 
     def __init__(self, model: newton.Model):
-        """Nothing is read yet."""
+        """Store the model; nothing is read yet."""
         self._model, self._names = model, ModelNames(model)
 
     def joints(self) -> Listing:
-        """Joints with their degrees of freedom: columns, drives and limits.
+        """List joints with their degrees of freedom: columns, drives and limits.
 
         Free, ball, distance and fixed joints have one line, others one for each degree of freedom.
         """
         model, names = self._model, self._names
         read = {name: getattr(model, name).numpy() for name in _BY_DOF}
-        first, last = (int(place) for place in names.starts_of("joint")[:2])
+        first, last = (int(start) for start in names.starts_of("joint")[:2])
         dof0, coord0 = (int(names.starts_of(kind)[0]) for kind in ("dof", "coord"))
         qd, q = model.joint_qd_start.numpy() - dof0, model.joint_q_start.numpy() - coord0
         bodies = ("world", *names.names("body"))
@@ -61,7 +62,7 @@ class Inventory:
         return Listing(_JOINT_HEADER, rows)
 
     def bodies(self) -> Listing:
-        """Bodies with their masses."""
+        """List bodies with their masses."""
         first = int(self._names.starts_of("body")[0])
         mass, com = self._model.body_mass.numpy(), self._model.body_com.numpy()
         rows = [
@@ -71,7 +72,7 @@ class Inventory:
         return Listing(("column", "body", "mass", "centre of mass [m]"), rows)
 
     def shapes(self) -> Listing:
-        """Shapes with their bodies and materials, those of no world last."""
+        """List shapes with their bodies and materials, those of no world last."""
         model, names = self._model, self._names
         first, body0 = (int(names.starts_of(kind)[0]) for kind in ("shape", "body"))
         kind, body, mu = (a.numpy() for a in (model.shape_type, model.shape_body, model.shape_material_mu))
@@ -79,14 +80,13 @@ class Inventory:
         own = [(first + i, str(i), name) for i, name in enumerate(names.names("shape"))]
         shared = [(i, f"model {i}", names.names("shape", -1)[k]) for k, i in enumerate(names.shared_shapes())]
         rows: list[tuple[str, ...]] = [
-            (column, name, newton.GeoType(int(kind[i])).name.lower(), bodies[max(int(body[i]) - body0, -1) + 1])
-            + (f"{mu[i]:.4g}",)
+            (column, name, shape_type(kind[i]).name, bodies[max(int(body[i]) - body0, -1) + 1]) + (f"{mu[i]:.4g}",)
             for i, column, name in own + shared
         ]
         return Listing(("column", "shape", "type", "body", "friction"), rows)
 
     def actuators(self) -> Listing:
-        """MuJoCo's actuators, columns of ``ctrl``."""
+        """List MuJoCo's actuators, the columns of ``ctrl``."""
         names = self._names
         if not names.has("actuator"):
             return Listing(("column", "actuator"), [])
@@ -104,7 +104,7 @@ _BY_DOF = (
 
 
 def _columns(qd: np.ndarray, q: np.ndarray, joint: int) -> tuple[str, str, str]:
-    """Columns of a joint that is listed in one line."""
+    """Return the columns of a joint that is listed in one line."""
 
     def span(starts: np.ndarray) -> str:
         first, last = int(starts[joint]), int(starts[joint + 1]) - 1
@@ -114,7 +114,7 @@ def _columns(qd: np.ndarray, q: np.ndarray, joint: int) -> tuple[str, str, str]:
 
 
 def _drive(read: dict[str, Any], i: int) -> tuple[str, str, str, str]:
-    """Drive, limits, largest effort and armature of a degree of freedom."""
+    """Return drive, limits, largest effort and armature of a degree of freedom."""
     kp, kd, low, high, effort, armature = (float(read[name][i]) for name in _BY_DOF)
     drive = f"kp {kp:.4g}, kd {kd:.4g}" if kp or kd else "none"
     limits = f"{low:.4g} to {high:.4g}" if max(-low, high) < _UNBOUNDED else "none"

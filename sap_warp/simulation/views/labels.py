@@ -17,28 +17,28 @@ from ...model.joint_types import JOINT_TYPES
 from ...model.model import dof_labels
 
 _MIN_COMMON = 3
-"""Letters that the joints of one body must have in common to be told apart again in a joined name."""
+"""Letters that the names of the joints of one body must share for a joined name to be split again."""
 
 
 class Entry(NamedTuple):
-    """What a degree of freedom or a coordinate is called."""
+    """Label of a degree of freedom or a coordinate."""
 
     label: str
-    """A path."""
+    """A path of names."""
     joint: int
-    """Joint that it belongs to, counted within the world."""
+    """Index within the world of the joint that it belongs to."""
     has_own_name: bool
-    """Whether the label is a name of its own and not the joint's with something behind it."""
+    """Whether the label is a name of its own, and not the joint's with a suffix."""
 
 
 def ends_of(label: str) -> list[str]:
-    """The ends of a path, shortest first."""
+    """Yield the ends of a path, shortest first."""
     parts = label.split("/")
     return ["/".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]
 
 
 def shorten(labels: Sequence[str]) -> list[str]:
-    """The shortest end of each label that is no end of another one; equal labels are numbered, ``box#0``, ``box#1``."""
+    """Return the shortest unambiguous end of each label; equal labels are numbered, ``box#0``, ``box#1``."""
     count = Counter(end for label in labels for end in ends_of(label))
     same = Counter(labels)
     seen: Counter[str] = Counter()
@@ -57,7 +57,7 @@ class JointEntries:
     """Labels of the degrees of freedom and coordinates of a model's joints."""
 
     def __init__(self, model: newton.Model):
-        """Read what is needed of ``model`` once."""
+        """Read the needed arrays of ``model`` once."""
         self._labels = list(model.joint_label)
         self._type = model.joint_type.numpy()
         self._counts = model.joint_dof_dim.numpy()
@@ -66,11 +66,11 @@ class JointEntries:
         self._qd_start, self._q_start = (a.numpy() for a in (model.joint_qd_start, model.joint_q_start))
 
     def dofs(self, first: int, last: int) -> list[Entry]:
-        """Degrees of freedom of joints ``first`` to ``last - 1``."""
+        """Return labels of the degrees of freedom of joints ``first`` to ``last - 1``."""
         return self._entries(first, last, self._qd_start, "dofs")
 
     def coords(self, first: int, last: int) -> list[Entry]:
-        """Coordinates of joints ``first`` to ``last - 1``."""
+        """Return labels of the coordinates of joints ``first`` to ``last - 1``."""
         return self._entries(first, last, self._q_start, "coordinates")
 
     def _entries(self, first: int, last: int, starts: np.ndarray, names: str) -> list[Entry]:
@@ -94,7 +94,7 @@ class JointEntries:
         return found
 
     def _axis_names(self, joint: int) -> tuple[str, ...]:
-        """Of a d6 joint: x, y, z for shifts and rx, ry, rz for turns along the frame's axes, numbers for others."""
+        """Name the axes of a d6 joint: x, y, z and rx, ry, rz for those of its frame, else numbers."""
         linear, angular = (int(n) for n in self._counts[joint])
         axes = self._axis[self._qd_start[joint] : self._qd_start[joint + 1]]
         which = np.abs(axes).argmax(axis=1)
@@ -103,7 +103,7 @@ class JointEntries:
         return names if straight and len(set(names)) == len(names) else tuple(map(str, range(linear + angular)))
 
     def _split(self, joint: int) -> list[str] | None:
-        """Names of MJCF joints that Newton's importer made one d6 joint of.
+        """Return the names of MJCF joints that Newton's importer merged into one d6 joint.
 
         Scenes keep them. Else they are to be taken from the joint's name, which has one after another with underscores,
         where that is certain: all shift or all turn (else the order could be another one), they have equally many
@@ -124,5 +124,5 @@ class JointEntries:
 
 
 def _sanitized(name: str) -> str:
-    """A name of an MJCF file as Newton's labels have it."""
+    """Return a name of an MJCF file as Newton writes it in labels."""
     return name.replace("-", "_")

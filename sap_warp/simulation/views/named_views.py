@@ -17,7 +17,7 @@ from .views import OnWrite, ViewAttribute, WorldView
 
 
 class NamedViews:
-    """What a simulation shows of its state and inputs."""
+    """Views of the state and the inputs of a simulation."""
 
     state: SapState
     control: SapControl
@@ -29,7 +29,7 @@ class NamedViews:
     _no_view: dict[str, str]
 
     def update_bodies(self, world_mask: Any = None) -> None:
-        """Make body poses and twists follow the joints."""
+        """Compute body poses and twists from the joints."""
         raise NotImplementedError
 
     joint_q = ViewAttribute(
@@ -55,7 +55,7 @@ class NamedViews:
     # Names.
 
     def find_bodies(self, patterns: str | Iterable[str], world: int | None = None) -> Found:
-        """Bodies by name: ``indices``, columns of `body_q`, and ``names``.
+        """Find bodies by name: ``indices``, columns of `body_q`, and ``names``.
 
         Args:
             patterns: A name, a pattern with ``*``, ``?`` or ``[]``, or a list of them. Without a slash it is compared
@@ -69,11 +69,11 @@ class NamedViews:
         return self._names.find("body", patterns, world)
 
     def find_joints(self, patterns: str | Iterable[str], world: int | None = None) -> Found:
-        """Joints by name; ``indices`` count the joints of a world. See `find_bodies`."""
+        """Find joints by name; ``indices`` count the joints of a world. See `find_bodies`."""
         return self._names.find("joint", patterns, world)
 
     def find_dofs(self, patterns: str | Iterable[str], world: int | None = None) -> Found:
-        """Degrees of freedom by their joints' names or their own: columns of `joint_qd` and `joint_f`.
+        """Find degrees of freedom by their joints' names or their own: columns of `joint_qd` and `joint_f`.
 
         That of a joint with one has the joint's name. Free joints have ``root.vx`` to ``root.vz`` and ``root.wx`` to
         ``root.wz``, ball joints ``wx`` to ``wz``, d6 joints ``x`` to ``z`` and ``rx`` to ``rz``, or numbers.
@@ -81,7 +81,7 @@ class NamedViews:
         return self._names.find("dof", patterns, world)
 
     def find_coords(self, patterns: str | Iterable[str], world: int | None = None) -> Found:
-        """Coordinates likewise: columns of `joint_q`.
+        """Find coordinates by their joints' names or their own: columns of `joint_q`.
 
         Free joints have ``root.x`` to ``root.z`` and ``root.qx`` to ``root.qw``, ball joints the last four.
         """
@@ -94,13 +94,13 @@ class NamedViews:
         return self._names.find("shape", patterns, world)
 
     def find_actuators(self, patterns: str | Iterable[str], world: int | None = None) -> Found:
-        """MuJoCo's actuators by name: columns of `ctrl`. See `find_bodies`."""
+        """Find MuJoCo's actuators by name: columns of `ctrl`. See `find_bodies`."""
         return self._names.find("actuator", patterns, world)
 
     # Construction.
 
     def _look(self) -> None:
-        """Somebody reads: see whether all is well with the solvers of today."""
+        """Check the present solvers for trouble, because somebody reads."""
         self._health.look()
 
     def _make_views(self) -> None:
@@ -132,7 +132,7 @@ class NamedViews:
             self._views["ctrl"] = CtrlView(self.model, self._names, self._look, self._mirrors)
 
     def _is_new(self, name: str, array: wp.array) -> bool:
-        """Whether the view of that name is missing or shows other memory; both begin with the first world."""
+        """Return True if the view of that name is missing or shows other memory."""
         return name not in self._views or self._views[name].array.ptr != array.ptr
 
     def add_view(self, name: str, array: wp.array, kind: str, on_write: OnWrite | None = None) -> WorldView:
@@ -148,7 +148,7 @@ class NamedViews:
         return self._views[name]
 
     def make_view(self, name: str, array: wp.array, kind: str, on_write: OnWrite | None = None) -> WorldView:
-        """The same without an attribute."""
+        """Make a view that is not an attribute."""
         looks: dict[str, Any] = {"mirrors": self._mirrors, "on_write": on_write}
         if kind != "world":
             looks |= {"kind": kind, "names": self._names}

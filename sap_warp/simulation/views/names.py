@@ -18,7 +18,7 @@ from ..run.split import world_starts
 from .labels import JointEntries, ends_of, shorten
 
 _SHOWN = 8
-"""Names that an error lists."""
+"""Most names that an error lists."""
 _PLURAL = {
     "body": "bodies",
     "joint": "joints",
@@ -28,9 +28,9 @@ _PLURAL = {
     "actuator": "actuators",
 }
 _NUMBERED = re.compile(r"(.*/)?shape_\d+").fullmatch
-"""Finds labels that Newton makes for shapes without one."""
+"""Matches labels that Newton makes for shapes without one."""
 KINDS = tuple(_PLURAL)
-"""What can be looked up."""
+"""Kinds of entities that can be looked up."""
 
 
 class UnknownNameError(KeyError):
@@ -41,12 +41,12 @@ class UnknownNameError(KeyError):
 
 
 class Found(NamedTuple):
-    """What a pattern stands for."""
+    """Result of looking up a pattern."""
 
     indices: np.ndarray
-    """Columns in the arrays of a world, ascending for one pattern, and in the order of the patterns."""
+    """Columns in the arrays of a world: ascending for one pattern, in the order of several patterns."""
     names: tuple[str, ...]
-    """Shortest names that tell them apart in their world."""
+    """Shortest names that are unambiguous in the world."""
 
 
 class _Table:
@@ -59,7 +59,7 @@ class _Table:
         owners: Sequence[tuple[str, bool]] | None = None,
         columns: np.ndarray | None = None,
     ):
-        """Take labels.
+        """Index the labels.
 
         Args:
             kind: Of the entities.
@@ -78,7 +78,7 @@ class _Table:
         self._owner_ends = [ends_of(label) for label, _ in owners] if owners else []
 
     def find(self, pattern: str) -> list[int]:
-        """Columns that ``pattern`` stands for.
+        """Return the columns that ``pattern`` stands for.
 
         Raises:
             UnknownNameError: None, or several of one plain name.
@@ -148,7 +148,7 @@ class ModelNames:
     """Names of everything in the worlds of a model; tables are made when they are first asked for."""
 
     def __init__(self, model: newton.Model):
-        """Nothing is read yet."""
+        """Store the model; nothing is read yet."""
         self._model = model
         self._tables: dict[tuple[str, int], _Table] = {}
 
@@ -158,7 +158,7 @@ class ModelNames:
 
     @functools.cached_property
     def starts(self) -> dict[str, np.ndarray]:
-        """First entry of each world by kind, and behind the last one; of kinds whose entries lie together."""
+        """First entry of each world by kind, and the end; only kinds whose entries lie together."""
         model = self._model
         starts = dict(world_starts(model))
         worlds = len(starts["world"]) - 1
@@ -170,11 +170,11 @@ class ModelNames:
         return starts
 
     def starts_of(self, kind: str) -> np.ndarray:
-        """First entry of each world, and behind the last one, of one kind."""
+        """Return the first entry of each world, and the end, of one kind."""
         return self._actuator_starts if kind == "actuator" else self.starts[kind]
 
     def has(self, kind: str) -> bool:
-        """Whether the worlds have anything of this kind."""
+        """Return True if the worlds have anything of this kind."""
         return bool(self.starts_of(kind)[-1])
 
     @functools.cached_property
@@ -187,11 +187,11 @@ class ModelNames:
         return len(self.starts["world"]) - 1
 
     def names(self, kind: str, world: int = 0) -> tuple[str, ...]:
-        """Names of all entities of one kind in a world, by column."""
+        """Return the names of all entities of one kind in a world, by column."""
         return self._table(kind, self._check_world(kind, world)).names
 
     def find(self, kind: str, patterns: str | Iterable[str], world: int | None = None) -> Found:
-        """Columns of what the patterns stand for.
+        """Return the columns of what the patterns stand for.
 
         Args:
             kind: One of `KINDS`.
@@ -231,7 +231,7 @@ class ModelNames:
         return Found(table.columns[list(hits)], tuple(table.names[i] for i in hits))
 
     def _outside(self, kind: str, pattern: str) -> str:
-        """A hint for shapes that all worlds share, such as the ground, and for joints that share a body."""
+        """Return a hint about shapes that all worlds share, such as the ground, and joints that share a body."""
         if kind not in ("shape", "joint"):
             return ""
         try:
@@ -251,7 +251,7 @@ class ModelNames:
 
     @functools.cache  # noqa: B019 - lives as long as the simulation
     def _others(self, kind: str) -> list[int]:
-        """One world for every way of naming that is not world 0's."""
+        """Return one world for each way of naming that differs from world 0's."""
         labels, starts = self._source(kind)
         if kind == "shape":
             labels = list(zip(labels, self._shape_bodies, strict=True))
@@ -271,12 +271,12 @@ class ModelNames:
 
     @functools.cached_property
     def _shape_bodies(self) -> list[str]:
-        """Label of the body of each shape, "" without one."""
+        """Return the label of the body of each shape, "" without one."""
         bodies = ("", *self._model.body_label)
         return [bodies[body + 1] for body in self._model.shape_body.numpy()]
 
     def _source(self, kind: str) -> tuple[list[Any], np.ndarray]:
-        """Labels of all worlds and where worlds begin; joints stand for their dofs and coordinates."""
+        """Return labels of all worlds and where worlds begin; joints stand for their dofs and coordinates."""
         kind = "joint" if kind in ("dof", "coord") else kind
         model: Any = self._model
         owner = model.mujoco if kind == "actuator" and hasattr(model, "mujoco") else model
@@ -315,7 +315,7 @@ class ModelNames:
 
 
 def actuator_starts(model: Any, worlds: int) -> np.ndarray:
-    """First of MuJoCo's actuators in each world, and behind the last one."""
+    """Return the first of MuJoCo's actuators in each world, and the end."""
     owner = getattr(getattr(model, "mujoco", None), "actuator_world", None)
     owners = np.zeros(0, dtype=np.int64) if owner is None else np.maximum(owner.numpy(), 0)
     if (np.diff(owners) < 0).any():
@@ -324,7 +324,7 @@ def actuator_starts(model: Any, worlds: int) -> np.ndarray:
 
 
 def check_patterns(patterns: Any) -> list[str]:
-    """A list of patterns.
+    """Return patterns as a list.
 
     Raises:
         TypeError: It is neither a string nor a list of them.

@@ -1,4 +1,4 @@
-"""Which worlds, columns and components of a view a key stands for."""
+"""Selections: the worlds, columns and components of a view that a key stands for."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ import numpy as np
 from .arrays import to_host
 
 Axis = int | slice | np.ndarray
-"""One place, places at equal distances (a slice with positive step), or any places."""
+"""One index, indices at equal distances (a slice with positive step), or any indices."""
 FindColumns = Callable[[Any, int | None], tuple[np.ndarray, bool]]
-"""Columns of names in one world (None: in all of them), and whether they are one column by its name."""
+"""Function that finds columns by name in a world (None: in all); True if the name stands for one column alone."""
 
 AXES = ("world", "entry", "component")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Places in an array of shape (worlds, entries, components ...); several lists of places span a grid."""
+    """Indices in an array of shape (worlds, entries, components ...); several lists of indices span a grid."""
 
     axes: tuple[Axis, ...]
-    """Places along each axis."""
+    """Indices along each axis."""
     sizes: tuple[int, ...]
     """Shape of the whole array."""
 
     @classmethod
     def everything(cls, sizes: Sequence[int]) -> Selection:
-        """The whole array."""
+        """Select the whole array."""
         return cls(tuple(slice(0, size, 1) for size in sizes), tuple(sizes))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what is selected; axes of which one place was chosen are gone."""
-        return tuple(len(self.places(i)) for i, axis in enumerate(self.axes) if not isinstance(axis, int))
+        """Shape of the selection, without axes of which one index was chosen."""
+        return tuple(len(self.indices(i)) for i, axis in enumerate(self.axes) if not isinstance(axis, int))
 
     @property
     def is_strided(self) -> bool:
-        """Whether it can be seen without a copy."""
+        """True if the selection can be viewed without a copy."""
         return not any(isinstance(axis, np.ndarray) for axis in self.axes)
 
-    def places(self, axis: int) -> np.ndarray:
-        """All places along one axis."""
+    def indices(self, axis: int) -> np.ndarray:
+        """Return all indices along one axis."""
         chosen = self.axes[axis]
         if isinstance(chosen, np.ndarray):
             return chosen
@@ -53,11 +53,11 @@ class Selection:
 
     @property
     def grid(self) -> tuple[np.ndarray, ...]:
-        """Places along all axes as NumPy wants them for a grid; of full dimension."""
-        return np.ix_(*(self.places(i) for i in range(len(self.axes))))
+        """Return the indices along all axes as a NumPy grid of full dimension."""
+        return np.ix_(*(self.indices(i) for i in range(len(self.axes))))
 
     def take(self, key: Any, find_columns: FindColumns) -> Selection:
-        """What ``key`` selects of this.
+        """Return the selection of ``key`` within this one.
 
         Args:
             key: As for a NumPy array of this `shape`: numbers, slices, masks, lists and ``...``; and names of columns
@@ -65,7 +65,7 @@ class Selection:
             find_columns: Looks up names.
 
         Raises:
-            IndexError: There is no such place, or there are too many keys.
+            IndexError: There is no such index, or there are too many keys.
             TypeError: A key is of no known kind.
         """
         free = [i for i, axis in enumerate(self.axes) if not isinstance(axis, int)]
@@ -78,13 +78,13 @@ class Selection:
         axes = list(self.axes)
         for i, each in zip(free, keys, strict=True):
             if not is_names(each):
-                axes[i] = _compose(self.places(i), each, AXES[min(i, 2)])
+                axes[i] = _compose(self.indices(i), each, AXES[min(i, 2)])
             elif i != 1:
                 raise TypeError(f"{each!r} names a column; it was given for the {AXES[min(i, 2)]}.")
         for i, each in zip(free, keys, strict=True):
             if is_names(each):
                 columns, is_one = find_columns(each, axes[0] if isinstance(axes[0], int) else None)
-                missing = np.setdiff1d(columns, self.places(1))
+                missing = np.setdiff1d(columns, self.indices(1))
                 if len(missing):
                     raise IndexError(f"{each!r} stands for columns {missing.tolist()}, which were not chosen before.")
                 axes[i] = int(columns[0]) if is_one else compress(columns)
@@ -92,24 +92,24 @@ class Selection:
 
 
 def is_names(key: Any) -> bool:
-    """Whether a key is a name, a pattern, or a list of them."""
+    """Return True if a key is a name, a pattern, or a list of them."""
     return isinstance(key, str) or (
         isinstance(key, (list, tuple)) and bool(key) and all(isinstance(k, str) for k in key)
     )
 
 
-def compress(places: np.ndarray) -> slice | np.ndarray:
-    """A slice where places are at equal distances."""
-    places = np.asarray(places, dtype=np.int64)
-    steps = np.diff(places)
-    if len(places) and (not len(steps) or (steps[0] > 0 and (steps == steps[0]).all())):
+def compress(indices: np.ndarray) -> slice | np.ndarray:
+    """Return a slice if indices are at equal distances."""
+    indices = np.asarray(indices, dtype=np.int64)
+    steps = np.diff(indices)
+    if len(indices) and (not len(steps) or (steps[0] > 0 and (steps == steps[0]).all())):
         step = int(steps[0]) if len(steps) else 1
-        return slice(int(places[0]), int(places[-1]) + 1, step)
-    return slice(0, 0, 1) if not len(places) else places
+        return slice(int(indices[0]), int(indices[-1]) + 1, step)
+    return slice(0, 0, 1) if not len(indices) else indices
 
 
 def _expand(keys: list[Any], count: int) -> list[Any]:
-    """One key for each axis: ``...`` and missing keys stand for everything."""
+    """Return one key for each axis: ``...`` and missing keys stand for everything."""
     dots = [i for i, key in enumerate(keys) if key is Ellipsis]
     if len(dots) > 1 or len(keys) - len(dots) > count:
         raise IndexError(f"There are {len(keys)} keys; the view has {count} axes: {', '.join(AXES[:count])}.")
@@ -118,10 +118,10 @@ def _expand(keys: list[Any], count: int) -> list[Any]:
     return [*keys[:at], *missing, *keys[at + len(dots) :]]
 
 
-def _compose(places: np.ndarray, key: Any, axis: str) -> Axis:
-    """What ``key`` selects of ``places``."""
+def _compose(indices: np.ndarray, key: Any, axis: str) -> Axis:
+    """Return the ``indices`` that ``key`` selects."""
     if isinstance(key, slice):
-        return compress(places[key])
+        return compress(indices[key])
     if isinstance(key, (bool, np.bool_)) or key is None:
         raise TypeError(f"{key!r} is no key for a {axis}.")
     try:
@@ -129,14 +129,14 @@ def _compose(places: np.ndarray, key: Any, axis: str) -> Axis:
     except TypeError:
         pass
     else:
-        if not -len(places) <= index < len(places):
-            raise IndexError(f"There is no {axis} {index}: there are {len(places)}.")
-        return int(places[index])
+        if not -len(indices) <= index < len(indices):
+            raise IndexError(f"There is no {axis} {index}: there are {len(indices)}.")
+        return int(indices[index])
     listed = to_host(key)
-    if listed.dtype == bool and listed.shape != places.shape:
-        raise IndexError(f"The mask has shape {listed.shape}; expected ({len(places)},), one for each {axis}.")
+    if listed.dtype == bool and listed.shape != indices.shape:
+        raise IndexError(f"The mask has shape {listed.shape}; expected ({len(indices)},), one for each {axis}.")
     if listed.ndim != 1 or listed.dtype.kind not in ("biu" if len(listed) else "biuf"):
         raise TypeError(f"{key!r} is no key for a {axis}: give a number, a slice, a mask or a list of numbers.")
-    if listed.dtype.kind in "iu" and len(listed) and not (-len(places) <= listed.min() <= listed.max() < len(places)):
-        raise IndexError(f"There is no {axis} {listed.min()} or {listed.max()}: there are {len(places)}.")
-    return compress(places[listed if len(listed) else slice(0)])
+    if listed.dtype.kind in "iu" and len(listed) and not (-len(indices) <= listed.min() <= listed.max() < len(indices)):
+        raise IndexError(f"There is no {axis} {listed.min()} or {listed.max()}: there are {len(indices)}.")
+    return compress(indices[listed if len(listed) else slice(0)])

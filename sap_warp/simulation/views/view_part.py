@@ -23,12 +23,12 @@ class ViewPart(ArrayView):
     """Some worlds, columns or components of a `WorldView`; `WorldView` says how to get one."""
 
     def __init__(self, whole: WorldView, selection: Selection, key: Any):
-        """Nothing is copied; ``key`` is shown."""
+        """Store the selection without a copy; ``key`` is shown in messages."""
         self._whole, self._selection, self._key = whole, selection, key
         self.name = f"{whole.name}[{_tell(key)}]"
         self._shape = selection.shape
         self._memory: np.ndarray | None = None
-        self._places: list[wp.array] = []
+        self._indices: list[wp.array] = []
         if whole._host is not None and selection.is_strided:
             self._memory = whole._host.reshape(selection.sizes)[(*selection.axes, ...)]
         else:
@@ -36,23 +36,23 @@ class ViewPart(ArrayView):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what was chosen."""
+        """Shape of the selection."""
         return self._shape
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its numbers, NumPy's."""
+        """NumPy dtype of the elements."""
         return self._whole.dtype
 
     @property
     def device(self) -> Any:
-        """Where the memory is."""
+        """Device of the memory."""
         return self._whole.device
 
     def numpy(self) -> np.ndarray:
-        """NumPy array of this shape that shows the present values, also after later steps.
+        """Return a NumPy array of this shape that shows the present values, also after later steps.
 
-        On the CPU it is the memory itself if places are at equal distances. Else, and on CUDA, it is a copy that
+        On the CPU it is the memory itself if entries are at equal distances. Else, and on CUDA, it is a copy that
         follows, as `WorldView.numpy` has it, and read-only.
         """
         values = self._mirror.read() if self._memory is None else self._memory
@@ -60,7 +60,7 @@ class ViewPart(ArrayView):
         return read_only(values) if self._whole.is_parameter else values
 
     def warp(self) -> Any:
-        """Warp array of this shape, of single numbers, sharing the memory; an indexed array if places lie apart.
+        """Return a Warp array of scalars of this shape that shares the memory; an indexed array if they lie apart.
 
         One number is an array of length 1.
         """
@@ -70,18 +70,18 @@ class ViewPart(ArrayView):
             return array[axes if self._shape else (*axes[:-1], slice(last, last + 1))]  # type: ignore[operator]
         free = [i for i, axis in enumerate(axes) if not isinstance(axis, int)]
         array = array[tuple(axis if isinstance(axis, int) else slice(None) for axis in axes)]
-        places = [wp.array(self._selection.places(i), dtype=wp.int32, device=self.device) for i in free]
-        return wp.indexedarray(array, places)
+        indices = [wp.array(self._selection.indices(i), dtype=wp.int32, device=self.device) for i in free]
+        return wp.indexedarray(array, indices)
 
     def torch(self) -> Any:
-        """Torch tensor of this shape on the same device, sharing the memory.
+        """Return a torch tensor of this shape on the same device that shares the memory.
 
         Raises:
-            ValueError: Places lie apart, and torch has no such views.
+            ValueError: The entries lie apart, and torch has no such views.
         """
         if not self._selection.is_strided:
             raise ValueError(
-                f"The chosen places of {self._whole.name} are not at equal distances, so torch cannot share them. "
+                f"The chosen entries of {self._whole.name} are not at equal distances, so torch cannot share them. "
                 f"Take {self._whole.name}.torch()[:, {self._whole.name}.find(...).indices], which is a copy."
             )
         with in_order(self.device):
@@ -127,7 +127,7 @@ class ViewPart(ArrayView):
         memory[grid] = np.broadcast_to(values, self._shape).reshape(np.broadcast_shapes(*(p.shape for p in grid)))
 
     def _fetch(self, target: np.ndarray) -> None:
-        """Read what was chosen into ``target``."""
+        """Copy the selection into ``target``."""
         host = self._whole._host
         if host is None:
             with in_order(self.device):
@@ -137,25 +137,25 @@ class ViewPart(ArrayView):
     @launches
     def _scatter(self, values: Any) -> None:
         whole, device = self._whole, self.device
-        if not self._places:
-            places = [self._selection.places(i) for i in range(len(self._selection.axes))]
-            places += [np.zeros(1, int)] * (3 - len(places))
-            self._places = [wp.array(each, dtype=wp.int32, device=device) for each in places]
+        if not self._indices:
+            indices = [self._selection.indices(i) for i in range(len(self._selection.axes))]
+            indices += [np.zeros(1, int)] * (3 - len(indices))
+            self._indices = [wp.array(each, dtype=wp.int32, device=device) for each in indices]
         source = broadcast(as_scalars(to_device(values, device)), self._shape or (1,))
         steps = iter(source.strides)
         strides = tuple(0 if isinstance(axis, int) else next(steps) for axis in self._selection.axes)
-        sizes = tuple(len(self._selection.places(i)) for i in range(len(strides)))
+        sizes = tuple(len(self._selection.indices(i)) for i in range(len(strides)))
         source = with_3_axes(restride(source, sizes, strides))
         target = with_3_axes(whole.scalars().reshape(self._selection.sizes))
-        wp.launch(scatter, dim=source.shape, inputs=[*self._places, source, target], device=device)
+        wp.launch(scatter, dim=source.shape, inputs=[*self._indices, source, target], device=device)
 
     def _mask(self) -> np.ndarray | None:
-        """Worlds that are written."""
+        """Return the mask of the worlds that are written."""
         if self._selection.sizes[0] != self._whole.world_count:  # one of worlds that differ in size
-            first = self._selection.places(1)[:1]
+            first = self._selection.indices(1)[:1]
             worlds = np.searchsorted(self._whole.offsets, first, side="right") - 1
         else:
-            worlds = self._selection.places(0)
+            worlds = self._selection.indices(0)
         if len(worlds) == self._whole.world_count:
             return None
         mask = np.zeros(self._whole.world_count, dtype=bool)
@@ -167,12 +167,9 @@ class ViewPart(ArrayView):
 
 
 def _tell(key: Any) -> str:
-    """A key, as short as in the code that gave it."""
+    """Return the text of a key, as short as in the code that gave it."""
     if isinstance(key, tuple):
         return ", ".join(_tell(each) for each in key)
     if isinstance(key, slice):
-        return (
-            ":".join("" if place is None else str(place) for place in (key.start, key.stop, key.step)).rstrip(":")
-            or ":"
-        )
+        return ":".join("" if end is None else str(end) for end in (key.start, key.stop, key.step)).rstrip(":") or ":"
     return "..." if key is Ellipsis or hasattr(key, "shape") else repr(key)

@@ -21,10 +21,10 @@ from .selection import Selection, is_names
 from .view_part import ViewPart
 
 _KEPT_PARTS = 256
-"""Parts of a view that are remembered by name."""
+"""Most parts of a view that are remembered by name."""
 
 OnWrite = Callable[[Any], None]
-"""Called after an assignment through a view with the mask of its worlds (NumPy or Warp booleans), None for all."""
+"""Function called after an assignment with the mask of its worlds (NumPy or Warp booleans), None for all."""
 
 
 class HeterogeneousWorldsError(ValueError):
@@ -32,7 +32,7 @@ class HeterogeneousWorldsError(ValueError):
 
 
 class WorldView(ArrayView):
-    """One array of a simulation: by world, by name of its columns, or entry by entry.
+    """View of one array of a simulation: by world, by name of its columns, or entry by entry.
 
     Example:
         ```python
@@ -71,7 +71,7 @@ class WorldView(ArrayView):
             on_read: Called when the host reads values.
             kind: What the entries belong to, one of `KINDS`; empty if they have no names.
             names: Of the model.
-            mirrors: Where host arrays are kept that follow this one; None makes a place of its own.
+            mirrors: Where host arrays are kept that follow this one; None makes mirrors of its own.
             on_write: Called after every assignment through the view, with the mask of worlds.
         """
         self.name, self._on_read, self.on_write = name, on_read, on_write
@@ -115,12 +115,12 @@ class WorldView(ArrayView):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of its numbers, NumPy's."""
+        """NumPy dtype of the numbers."""
         return numpy_dtype(self.array)
 
     @property
     def device(self) -> Any:
-        """Where the memory is."""
+        """Device of the memory."""
         return self.array.device
 
     @property
@@ -133,7 +133,7 @@ class WorldView(ArrayView):
         return self.find("*").names
 
     def find(self, patterns: Any, world: int | None = None) -> Found:
-        """Columns by name, pattern, or a list of them; see `Simulation.find_joints`."""
+        """Find columns by name, pattern, or a list of them; see `Simulation.find_joints`."""
         if self._names is None or not self._kind:
             raise TypeError(f"The entries of {self.name} have no names.")
         return self._names.find(self._kind, patterns, world)
@@ -141,7 +141,7 @@ class WorldView(ArrayView):
     # Reading.
 
     def warp(self) -> wp.array:
-        """Warp array of shape (worlds, entries per world).
+        """Return a Warp array of shape (worlds, entries per world).
 
         Raises:
             HeterogeneousWorldsError: Worlds have different sizes.
@@ -150,7 +150,7 @@ class WorldView(ArrayView):
         return self.array.reshape((self.world_count, int(self.offsets[1])))
 
     def numpy(self) -> np.ndarray:
-        """NumPy array of shape (worlds, entries), poses with 7 and twists with 6 numbers behind that.
+        """Return a NumPy array of shape (worlds, entries); poses have 7 and twists 6 numbers behind that.
 
         It always shows the present values, also after later steps. On the CPU it is the memory itself: what is written
         into it takes part in the next step. On CUDA it is a copy that follows, see above, and read-only, so that
@@ -163,18 +163,18 @@ class WorldView(ArrayView):
         return self.flat().reshape(shape)
 
     def flat(self) -> np.ndarray:
-        """NumPy array of all worlds one after another; the same rules as for `numpy`."""
+        """Return a NumPy array of all worlds one after another, by the rules of `numpy`."""
         values = self._mirror.read() if self._host is None else self._host
         self._on_read()
         return read_only(values) if self.is_parameter else values
 
     def world(self, index: int) -> np.ndarray:
-        """NumPy array of one world; the same rules as for `numpy`."""
+        """Return a NumPy array of one world, by the rules of `numpy`."""
         index = self._check_world(index)
         return self.flat()[self.offsets[index] : self.offsets[index + 1]]
 
     def torch(self) -> Any:
-        """Torch tensor of shape (worlds, entries, ...) on the same device, sharing the memory.
+        """Return a torch tensor of shape (worlds, entries, ...) on the same device that shares the memory.
 
         Raises:
             ImportError: torch is not installed.
@@ -184,7 +184,7 @@ class WorldView(ArrayView):
             return wp.to_torch(self.warp(), requires_grad=False)
 
     def __getitem__(self, key: Any) -> ViewPart:
-        """Some worlds, columns or components, as a view.
+        """Select worlds, columns or components, as a view.
 
         Args:
             key: As for a NumPy array of this `shape`; and names of columns, patterns or lists of them, alone or behind
@@ -202,7 +202,7 @@ class WorldView(ArrayView):
                 index = self._check_world(world)
             except TypeError:
                 self._check_uniform()
-            first, last = (int(place) for place in self.offsets[index : index + 2])
+            first, last = (int(start) for start in self.offsets[index : index + 2])
             whole = Selection((0, slice(first, last, 1), *self._ends()), (1, len(self.array), *self._tail))
             chosen = whole.take(
                 further[0] if len(further) == 1 else (*further,), lambda names, _: self._columns(names, index, first)
@@ -264,7 +264,7 @@ class WorldView(ArrayView):
         wp.launch(assign_chosen, dim=target.shape, inputs=[mask, owners, source, target], device=self.device)
 
     def _fit(self, given: Any, spread: Callable[..., Any]) -> Any:
-        """``given``, a NumPy or Warp array, in the shape (worlds, ...), or flat if worlds differ in size.
+        """Return ``given``, a NumPy or Warp array, in the shape (worlds, ...), or flat if worlds differ in size.
 
         Raises:
             TypeError: It has no numbers.
@@ -284,13 +284,13 @@ class WorldView(ArrayView):
         return spread(given, shape)
 
     def _shapes(self) -> list[tuple[int, ...]]:
-        """Shapes that `assign` takes: flat, by world, and one world's."""
+        """Return the shapes that `assign` takes: flat, by world, and one world's."""
         return [(len(self.array), *self._tail), *([self.shape, self.shape[1:]] if self.is_uniform else [])]
 
     # Details.
 
     def scalars(self) -> wp.array:
-        """The memory as numbers, shape (entries, ...)."""
+        """Return the memory as scalars, shape (entries, ...)."""
         return as_scalars(self.array)
 
     def _ends(self) -> list[slice]:
@@ -326,7 +326,7 @@ class WorldView(ArrayView):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """The memory itself; a copy where it is asked for, also from CUDA to the host (``device="cpu"``)."""
+        """Export the memory, or a copy if asked for, also from CUDA to the host (``device="cpu"``)."""
         if copy or (dl_device is not None and tuple(dl_device) != tuple(self.__dlpack_device__())):
             if dl_device is not None and int(dl_device[0]) != HOST_DLPACK:
                 raise BufferError(f"{self.name} is on {self.device}; it can be copied to the host only.")
@@ -344,10 +344,10 @@ class WorldView(ArrayView):
 
 
 class ViewAttribute:
-    """A view of a simulation as an attribute: assigning to it assigns through the view."""
+    """Attribute that shows a view of a simulation; assignments write through the view."""
 
     def __init__(self, text: str):
-        """``text`` says what it is, for `help`."""
+        """Store ``text``, which `help` shows."""
         self.__doc__ = text
         self.__name__ = ""
 

@@ -14,7 +14,7 @@ from ...core.kernels.contact_gap import contact_gap
 from ...core.kernels.deepest import shallowest_place
 from ...core.kernels.launch import kernel
 from ...core.kernels.spatial import to_quat, to_vec3
-from ...core.kernels.structs import flat
+from ...core.kernels.structs import assume_contiguous
 from ...core.kernels.template import Constant, device
 from ...core.kernels.types import FP64
 from ..model.layout import Layout
@@ -38,7 +38,7 @@ class Bins:
     lost: wp.array(dtype=wp.int64)  # contacts that did not fit into the flat buffer: over all steps, most in one
 
 
-flat_input, flat_bins = flat(ContactInput), flat(Bins)
+assume_contiguous_input, assume_contiguous_bins = assume_contiguous(ContactInput), assume_contiguous(Bins)
 
 
 @device
@@ -93,8 +93,8 @@ def bin_contacts(
     """Sort the contacts of the buffer by worlds; ``threads`` threads stride over those there are."""
     bins = bins_in[0]
     buffer = buffer_in[0]
-    flat_bins(bins)
-    flat_input(buffer)
+    assume_contiguous_bins(bins)
+    assume_contiguous_input(buffer)
     capacity = bins.capacity
     i_end = wp.min(buffer.rows.count[0], contact_max)
     i = int(wp.tid())

@@ -169,9 +169,6 @@ class ContactStage:
     truncated: wp.array(dtype=wp.int32)
     lost: wp.array(dtype=wp.int64)  # the same over all steps
     most_lost: wp.array(dtype=wp.int32)  # and the most in one step
-    # by row, from the material of a contact on its way to R_n and vhat
-    decay_rate: wp.array(dtype=scalar)  # 1/(h + tau) [1/s]
-    compliance: wp.array(dtype=scalar)  # 1/(h k (h + tau)) [1/kg]
 
 
 def ground_shapes(model: SapModel | newton.Model) -> np.ndarray:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.faq import see
 from ...model.contacts import ContactCapacityError, name_worlds
+
+if TYPE_CHECKING:
+    from .stage import SapContactStage
 
 
 @dataclass
@@ -27,40 +30,40 @@ class Dropped:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of both."""
         return int(self.by_world.sum()) + self.in_buffer
 
 
 class DroppedContacts:
     """Reads what steps count; warns once, or raises each time if strict."""
 
-    def __init__(self, contact_stage: Any, max_rigid_contact: int, strict: bool):
+    def __init__(self, contact_stage: SapContactStage, max_rigid_contact: int, strict: bool):
         """Watch the counters of ``contact_stage``."""
-        self._rows, self._limit, self._strict = contact_stage, max_rigid_contact, strict
+        self._stage, self._limit, self._strict = contact_stage, max_rigid_contact, strict
         self._warned = False
 
     @property
     def counters(self) -> list[Any]:
         """Arrays that steps add to."""
-        return [self._rows.lost, self._rows.most_lost, self._rows.lost_in_buffer]
+        return [self._stage.lost, self._stage.most_lost, self._stage.lost_in_buffer]
 
     def read(self) -> Dropped:
-        """What happened since the last `clear`. Waits for the device."""
+        """Return what was dropped since the last `clear`. Waits for the device."""
         by_world, most, (in_buffer, most_in_buffer) = (array.numpy().copy() for array in self.counters)
         return Dropped(by_world, most, int(in_buffer), int(most_in_buffer))
 
     def clear(self) -> None:
-        """What is dropped from now on is news."""
+        """Forget what was dropped so far."""
         for array in self.counters:
             array.zero_()
 
     def check(self) -> int:
-        """Contacts dropped in the last step, over all worlds; reports those of the steps before it too.
+        """Return how many contacts the last step dropped, over all worlds; reports those of the steps before it too.
 
         Raises:
             ContactCapacityError: Contacts were dropped in the last step or since the last report, and it is strict.
         """
-        last, in_buffer = self._rows.truncated_count.numpy(), self._rows.overflow_count()
+        last, in_buffer = self._stage.truncated_count.numpy(), self._stage.overflow_count()
         if self._strict or not self._warned:
             dropped = self.read()
             np.maximum(dropped.by_world, last, out=dropped.by_world)
@@ -87,10 +90,10 @@ class DroppedContacts:
                 f"set max_rigid_contact to {self._limit + int(dropped.most.max())} or more (it is {self._limit})"
             )
         if dropped.in_buffer:
-            names = name_worlds(self._rows.overflow_by_world())
+            names = name_worlds(self._stage.overflow_by_world())
             where = f" and dropped them in {names}" if names else ""
             parts.append(
                 f"the collision pipeline found {dropped.in_buffer} contacts more than its buffer holds{where}; "
-                f"set its rigid_contact_max to {self._rows.buffer_size + dropped.most_in_buffer} or more"
+                f"set its rigid_contact_max to {self._stage.buffer_size + dropped.most_in_buffer} or more"
             )
         return "; ".join(parts) + "."

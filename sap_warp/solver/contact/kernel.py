@@ -10,7 +10,7 @@ import warp as wp
 
 from ...core.kernels.lanes import barrier, is_native, lane, lane_count
 from ...core.kernels.launch import kernel
-from ...core.kernels.structs import argument, by_value, flat
+from ...core.kernels.structs import argument, assume_contiguous, by_value
 from ...core.kernels.template import Template, device
 from ...core.kernels.types import Ints
 from ...core.kernels.warps import count_lanes, is_warp, lanes_before
@@ -28,14 +28,18 @@ OUT_OF_LINE_ON_CPU = Template(lambda variant: None if by_value.of(variant) else 
 StageArgument, read_stage = argument(ContactStage)
 ContactArgument, read_contacts = argument(ContactInput)
 DofArgument, read_dofs = argument(DofInput)
-flat_stage, flat_contacts, flat_dofs = flat(ContactStage), flat(ContactInput), flat(DofInput)
+assume_contiguous_stage, assume_contiguous_contacts, assume_contiguous_dofs = (
+    assume_contiguous(ContactStage),
+    assume_contiguous(ContactInput),
+    assume_contiguous(DofInput),
+)
 
 
 @device
 def open_stage(stage_in: StageArgument) -> ContactStage:
     """A local copy of the struct, of whose arrays the compiler keeps only the pointers that are used."""
     stage = read_stage(stage_in)
-    flat_stage(stage)
+    assume_contiguous_stage(stage)
     return stage
 
 
@@ -43,7 +47,7 @@ def open_stage(stage_in: StageArgument) -> ContactStage:
 def open_contacts(contacts_in: ContactArgument) -> ContactInput:
     """A local copy, see `open_stage`."""
     contacts = read_contacts(contacts_in)
-    flat_contacts(contacts)
+    assume_contiguous_contacts(contacts)
     return contacts
 
 
@@ -51,7 +55,7 @@ def open_contacts(contacts_in: ContactArgument) -> ContactInput:
 def open_dofs(dofs_in: DofArgument) -> DofInput:
     """A local copy, see `open_stage`."""
     dofs = read_dofs(dofs_in)
-    flat_dofs(dofs)
+    assume_contiguous_dofs(dofs)
     return dofs
 
 
@@ -105,16 +109,8 @@ def prepare_distances(stage_in: StageArgument, dofs_in: DofArgument, world: int,
 
 
 @device
-def assign_rows(
-    stage_in: StageArgument,
-    contacts_in: ContactArgument,
-    first: int,
-    end: int,
-    first_slot: int,
-    world: int,
-    dt: wp.float64,
-) -> int:
-    """Find bodies and materials of the rows of a world.
+def assign_rows(stage_in: StageArgument, contacts_in: ContactArgument, first: int, end: int, first_slot: int) -> int:
+    """Find the bodies of the rows of a world.
 
     Returns flags of the rows, and other bits if all of them have to be refined.
     """
@@ -122,15 +118,15 @@ def assign_rows(
     buffer = open_contacts(contacts_in)
     refines = stage.law.weight_mode | stage.law.point_mode | stage.law.follows
     refines = refines | buffer.has_overrides | buffer.has_surface_velocity
-    return refines | assign_contacts(stage, buffer, first_slot - first, first + lane(), end, world, dt)
+    return refines | assign_contacts(stage, buffer, first_slot - first, first + lane(), end)
 
 
 @device(inline=OUT_OF_LINE_ON_CPU)
-def place_rows(stage_in: StageArgument, contacts_in: ContactArgument, first: int, end: int):
-    """Find geometry and weights of the rows of a world."""
+def place_rows(stage_in: StageArgument, contacts_in: ContactArgument, first: int, end: int, world: int, dt: wp.float64):
+    """Find geometry, materials and weights of the rows of a world."""
     stage = open_stage(stage_in)
     buffer = open_contacts(contacts_in)
-    place_contacts(stage, buffer, first + lane(), end)
+    place_contacts(stage, buffer, first + lane(), end, world, dt)
 
 
 @device(inline=OUT_OF_LINE_ON_CPU)
@@ -206,8 +202,8 @@ def contact_data(
     row_flags = int(0)
     if kept > 0:
         end = world * stage.rows.capacity + count
-        row_flags = assign_rows(stage_in, contacts_in, end - kept, end, first_slot, world, dt)
-        place_rows(stage_in, contacts_in, end - kept, end)
+        row_flags = assign_rows(stage_in, contacts_in, end - kept, end, first_slot)
+        place_rows(stage_in, contacts_in, end - kept, end, world, dt)
         if (row_flags & ~MOVED) != 0:
             refine_rows(stage_in, contacts_in, end - kept, end, dt)
     barrier()

@@ -137,15 +137,9 @@ def row_gap(buffer: wp.ref[ContactInput], motion: wp.ref[MotionData], i: int) ->
 
 @device
 def assign_contacts(
-    stage: wp.ref[ContactStage],
-    buffer: wp.ref[ContactInput],
-    to_slot: int,
-    begin: int,
-    end: int,
-    world: int,
-    h: wp.float64,
+    stage: wp.ref[ContactStage], buffer: wp.ref[ContactInput], to_slot: int, begin: int, end: int
 ) -> int:
-    """Find bodies and materials of a lane's share of the rows ``begin`` to ``end - 1``; row i is slot i + ``to_slot``.
+    """Find the bodies of a lane's share of the rows ``begin`` to ``end - 1``; row i is slot i + ``to_slot``.
 
     Returns the flags of these rows together.
     """
@@ -155,9 +149,6 @@ def assign_contacts(
     last1 = int(-2)
     a = int(-1)
     b = int(-1)
-    mu = scalar(0.0)
-    rate = scalar(0.0)
-    soft = scalar(0.0)
     row = int(begin)
     while row < end:
         i = stage.slot[row + to_slot]
@@ -169,28 +160,19 @@ def assign_contacts(
             a = buffer.shape_owner[shape0 + 1].moving
             b = buffer.shape_owner[shape1 + 1].moving
             row_flags = row_flags | buffer.shape_owner[shape0 + 1].row_flags | buffer.shape_owner[shape1 + 1].row_flags
-            material = combine_materials(
-                shape_material(buffer, stage.law, shape0, world), shape_material(buffer, stage.law, shape1, world)
-            )
-            mu = scalar(material.mu)
-            rate = scalar(decay_rate(material, h))
-            soft = scalar(compliance(material, h))
         stage.rows.source[row] = i
         if stage.rows.body_a[row] != a or stage.rows.body_b[row] != b:
             row_flags = row_flags | MOVED
         stage.rows.body_a[row] = a
         stage.rows.body_b[row] = b
-        stage.rows.mu[row] = mu
-        stage.decay_rate[row] = rate
-        stage.compliance[row] = soft
         row += lane_count()
     return row_flags
 
 
 @device
-def store_regularization(stage: wp.ref[ContactStage], row: int, w: scalar):
-    """Store R_t, R_n and vhat, which follow from the weight, the gap and the material of a row."""
-    result = regularize(stage.law, stage.rows.phi0[row], w, stage.decay_rate[row], stage.compliance[row])
+def store_regularization(stage: wp.ref[ContactStage], row: int, w: scalar, rate: scalar, soft: scalar):
+    """Store R_t, R_n and vhat of a row with a gap, from its weight, decay rate and compliance."""
+    result = regularize(stage.law, stage.rows.phi0[row], w, rate, soft)
     stage.rows.weight[row] = result.weight
     stage.rows.Rt[row] = result.Rt
     stage.rows.Rn[row] = result.Rn
@@ -206,19 +188,39 @@ def side_mobility(stage: wp.ref[ContactStage], side: wp.ref[ShapeOwner], p: wp.v
 
 
 @device
-def place_contacts(stage: wp.ref[ContactStage], buffer: wp.ref[ContactInput], begin: int, end: int):
-    """Geometry of assigned rows, and weights from their two bodies."""
+def place_contacts(
+    stage: wp.ref[ContactStage], buffer: wp.ref[ContactInput], begin: int, end: int, world: int, h: wp.float64
+):
+    """Find geometry and material of assigned rows, and weights from their two bodies."""
+    # contacts of the same two shapes come in a row and share their material
+    last0 = int(-2)
+    last1 = int(-2)
+    mu = scalar(0.0)
+    rate = scalar(0.0)
+    soft = scalar(0.0)
     row = int(begin)
     while row < end:
         i = stage.rows.source[row]
+        shape0 = buffer.rows.shape0[i]
+        shape1 = buffer.rows.shape1[i]
+        if shape0 != last0 or shape1 != last1:
+            last0 = shape0
+            last1 = shape1
+            material = combine_materials(
+                shape_material(buffer, stage.law, shape0, world), shape_material(buffer, stage.law, shape1, world)
+            )
+            mu = scalar(material.mu)
+            rate = scalar(decay_rate(material, h))
+            soft = scalar(compliance(material, h))
+        stage.rows.mu[row] = mu
         n = to_pose(buffer.rows.normal[i])
         square = wp.dot(n, n)
         n = n * (pose_scalar(1.0) / wp.sqrt(wp.where(square < pose_scalar(1e-30), pose_scalar(1e-30), square)))
         stage.rows.normal[row] = to_solve(n)
         if wp.static(contact_pose is not solve):  # rounded, so no longer of unit length
             stage.rows.normal[row] = wp.normalize(to_solve(n))
-        side0 = buffer.shape_owner[buffer.rows.shape0[i] + 1]
-        side1 = buffer.shape_owner[buffer.rows.shape1[i] + 1]
+        side0 = buffer.shape_owner[shape0 + 1]
+        side1 = buffer.shape_owner[shape1 + 1]
         o_a = reference_root(side0, side1)
         o_b = reference_root(side1, side0)
         point0 = to_vec3_64(buffer.rows.point0[i])
@@ -236,7 +238,7 @@ def place_contacts(stage: wp.ref[ContactStage], buffer: wp.ref[ContactInput], be
             phi0 += wp.dot(n, to_pose(stage.motion.origin[o_b] - stage.motion.origin[o_a]))
         stage.rows.drift[row] = vec3()
         stage.rows.phi0[row] = scalar(phi0)
-        store_regularization(stage, row, scalar(w))
+        store_regularization(stage, row, scalar(w), rate, soft)
         row += lane_count()
 
 
@@ -301,8 +303,6 @@ def refine_contact(stage: wp.ref[ContactStage], buffer: wp.ref[ContactInput], ro
 
     material = contact_material(buffer, stage.law, i, world)
     stage.rows.mu[row] = scalar(material.mu)
-    stage.decay_rate[row] = scalar(decay_rate(material, h))
-    stage.compliance[row] = scalar(compliance(material, h))
     if stage.law.weight_mode == DELASSUS:
         r_a = to_weight(stage.rows.r_a[row])
         w = delassus_weight(stage.layout, stage.motion, a, b, r_a, to_weight(stage.rows.r_b[row]), stage.scratch)
@@ -310,7 +310,7 @@ def refine_contact(stage: wp.ref[ContactStage], buffer: wp.ref[ContactInput], ro
         w = diagonal_weight(
             stage.layout, stage.motion, a, b, to_weight(stage.rows.r_a[row]), to_weight(stage.rows.r_b[row])
         )
-    store_regularization(stage, row, scalar(w))
+    store_regularization(stage, row, scalar(w), scalar(decay_rate(material, h)), scalar(compliance(material, h)))
     if wp.float64(w) < wp.float64(wp.static(IMMOBILE_WEIGHT)):
         # Bodies that cannot move relative to each other here: J is round-off, and its square over a floored
         # weight would be noise. In exact arithmetic such a contact does nothing, so it is kept apart.

@@ -17,7 +17,7 @@ import numpy as np
 import warp as wp
 
 from ...core.kernels.launch import WorldRange
-from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, padded_zeros
+from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays
 from ...core.kernels.template import Variant
 from ...core.kernels.types import TYPES
 from ...model.contacts import dropped_by_world
@@ -100,9 +100,6 @@ class SapContactStage:
         self._links = links.get(weight)[0]
         self._pack_mobility = pack_mobility.of(variant)
         self._mobility = wp.zeros(sizes.body_count, dtype=Mobility.of(variant), device=device)
-        self._decay_rate, self._compliance = (
-            padded_zeros(worlds * self.capacity, self.types.scalar, device) for _ in range(2)
-        )
         self._stage_type = ContactStage.of(variant)
         self._stage: StructArgument | None = None
         self.kernel = contact_data.of(variant)
@@ -175,7 +172,14 @@ class SapContactStage:
         if self._stage is None:
             self._stage = self._make_stage(boundary.joint_q)
         dofs = self.dof_input(control, ctrl)
-        worlds.launch(self.kernel, self._stage.best, self._source.best, dofs.best, dt, device=self.model.device)
+        worlds.launch(
+            self.kernel,
+            self._stage.kernel_argument,
+            self._source.kernel_argument,
+            dofs.kernel_argument,
+            dt,
+            device=self.model.device,
+        )
 
     def refresh(self, parameters: Any) -> None:
         """Read masses, inertias, motors and Newton's joint arrays again, after the links have been packed anew."""
@@ -288,7 +292,6 @@ class SapContactStage:
         stage.ordered = int(self.model.device.is_cpu)  # where one thread does the binning
         stage.contact_count, stage.truncated = self.contact_count, self.truncated_count
         stage.lost, stage.most_lost = self.lost, self.most_lost
-        stage.decay_rate, stage.compliance = self._decay_rate, self._compliance
         return StructArgument(stage, self.model.device)
 
     def dof_input(self, control: SapControl, ctrl: wp.array | None) -> StructArgument:

@@ -27,9 +27,9 @@ import warp as wp
 from ...core.kernels.lanes import barrier, lane, lane_count, native_twin, uses
 from ...core.kernels.launch import WorldRange, kernel
 from ...core.kernels.packed_rows import add_rows, factor_and_solve, store_force
-from ...core.kernels.scratch import Scratch, window, world_starts
+from ...core.kernels.scratch import Scratch, rebase_scratch_of, world_starts
 from ...core.kernels.spatial import rotation_matrix, to_quat, to_vec3
-from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, argument, flat
+from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, argument, assume_contiguous
 from ...core.kernels.template import device
 from ..model.layout import Layout, LayoutSizes
 from ..model.links import Links, PoseLink
@@ -207,8 +207,8 @@ world_dynamics_native = native_twin(
 
 
 Argument, read_argument = argument(MotionStage)
-assume_flat_stage, assume_flat_input = flat(MotionStage), flat(MotionInput)
-rebase_scratch = window(MotionStage, SCRATCH, prefix="motion.")
+assume_flat_stage, assume_flat_input = assume_contiguous(MotionStage), assume_contiguous(MotionInput)
+rebase_scratch = rebase_scratch_of(MotionStage, SCRATCH, prefix="motion.")
 
 
 @device
@@ -321,7 +321,7 @@ class SapFreeMotion:
         counts["applied"] = model.joint_dof_count
         self.data: Any = MotionData.of(variant)()
         allocate_arrays(self.data, entry_counts(sizes) | counts, sizes.body_count, model.device)
-        self.data.share, self.data.solved = scratch.slot, int(solved)
+        self.data.share, self.data.solved = scratch.share, int(solved)
         self._max_blocks = scratch.max_blocks
         stage: Any = MotionStage.of(variant)()
         stage.layout, stage.links, stage.motion = layout, links.get(variant["pose"])[0], self.data
@@ -338,7 +338,7 @@ class SapFreeMotion:
         arrays = {"gravity": model.gravity, "armature": model.joint_armature, "damping": model.joint_damping}
         inputs = self._inputs.get(arrays | {"joint_f": boundary.joint_f, "body_f": boundary.body_f}, MotionInput)
         blocks = self._max_blocks
-        worlds.launch(self.kernel, self._stage.best, inputs, dt, device=model.device, max_blocks=blocks)
+        worlds.launch(self.kernel, self._stage.kernel_argument, inputs, dt, device=model.device, max_blocks=blocks)
         for forces in self.extra_forces:
             forces.add(self._stage, dt, worlds)
         if self.data.solved:

@@ -20,8 +20,8 @@ import warp as wp
 from ...core.kernels.lanes import barrier, lane, lane_count
 from ...core.kernels.launch import WorldRange, kernel
 from ...core.kernels.packed_rows import multiply
-from ...core.kernels.scratch import Scratch, window, world_starts
-from ...core.kernels.structs import StructArgument, allocate_arrays, argument, flat
+from ...core.kernels.scratch import Scratch, rebase_scratch_of, world_starts
+from ...core.kernels.structs import StructArgument, allocate_arrays, argument, assume_contiguous
 from ...core.kernels.template import Parameter, device
 from ...core.kernels.template import sizes as sizes_of_fields
 from ...core.kernels.warps import assume_fits_a_warp, in_a_warp
@@ -55,7 +55,11 @@ scalar, energy = solve.scalar, cost.scalar
 multiply_A = multiply.on(matrix=dynamics, vector=solve)
 problem_argument, read_problem = argument(Problem)
 data_argument, read_data = argument(Data)
-flat_problem, flat_data, window_data = flat(Problem), flat(Data), window(Data)
+assume_contiguous_problem, assume_contiguous_data, rebase_scratch = (
+    assume_contiguous(Problem),
+    assume_contiguous(Data),
+    rebase_scratch_of(Data),
+)
 
 all_fit = Parameter("all_fit")
 """Whether the kernel is for small worlds only, as `warps.fits_a_warp` means it."""
@@ -76,13 +80,13 @@ def choose_world(problem: wp.ref[Problem], data: wp.ref[Data], world: int, dt: w
     problem.row_end = problem.row + problem.contacts.count[world]
     problem.h = scalar(dt)
     starts = world_starts(
-        data.slot,
+        data.share,
         problem.layout.world_body[world],
         problem.first,
         problem.row,
         problem.layout.world_hessian[world],
     )
-    window_data(data, starts)
+    rebase_scratch(data, starts)
 
 
 @device
@@ -203,8 +207,8 @@ def solve_world(world: int, problem_in: problem_argument, data_in: data_argument
         assume_fits_a_warp(problem.last - problem.first)
     if wp.static(line_search is not None):
         problem.options.line_search = wp.static(line_search)
-    flat_problem(problem)
-    flat_data(data)
+    assume_contiguous_problem(problem)
+    assume_contiguous_data(data)
     result = Outcome()
     result.status = problem.motion.status[world]
     must_solve = result.status == 0
@@ -266,7 +270,7 @@ class SapContactSolve:
         self.data: Any = Data.of(self.variant)()
         scratch = Scratch(layout, sizes, model.device, contacts.capacity)
         allocate_arrays(self.data, self._counts(scratch, sizes, equations.count), 0, model.device)
-        self.data.slot, self._max_blocks = scratch.slot, scratch.max_blocks
+        self.data.share, self._max_blocks = scratch.share, scratch.max_blocks
         self.status, self.residual = self.data.status, self.data.residual
         self.iterations, self.line_search_iterations = self.data.iterations, self.data.line_iterations
         self.velocity = self.data.velocity
@@ -290,7 +294,7 @@ class SapContactSolve:
         adds_in_registers = sizes.lanes == 1 or in_a_warp(sizes.lanes, self.model.device)
         own = {
             "dof": sizes.dof_count,
-            "contact": scratch.slot.row * sizes.world_count,
+            "contact": scratch.share.row * sizes.world_count,
             "equation": equation_count,
             "world": sizes.world_count,
             "lane": 0 if adds_in_registers else sizes.world_count * sizes.lanes,
@@ -301,7 +305,7 @@ class SapContactSolve:
 
     def solve(self, dt: float, worlds: WorldRange) -> None:
         """Minimize the objective of ``worlds``. What was prepared does not change: a second time gives the same."""
-        problem, data = (kept.best for kept in self._kept)
+        problem, data = (kept.kernel_argument for kept in self._kept)
         worlds.launch(self.kernel, problem, data, dt, device=self.model.device, max_blocks=self._max_blocks)
 
 

@@ -67,9 +67,7 @@ def has_excess_energy(problem: wp.ref[Problem], data: wp.ref[Data]) -> bool:
     if lane() == 0:
         data.energy[problem.world] = wp.vec3d(kinetic, wp.float64(0.5) * wp.float64(sums[1]), excess)
         is_pushed = (problem.motion.mark[problem.world] & FORCED) != 0
-        is_kinematic = (
-            problem.layout.world_kinematic[problem.world] < problem.layout.world_kinematic[problem.world + 1]
-        )
+        is_kinematic = problem.layout.world_kinematic[problem.world] < problem.layout.world_kinematic[problem.world + 1]
         problem.motion.energy_watch[problem.world] = wp.where(is_pushed or is_kinematic, 0, wp.min(seen + 1, 2))
     slow = wp.float64(wp.static(0.5 * SLOW * SLOW)) * problem.motion.energy_moment[problem.world][3]
     return excess > wp.float64(wp.static(MOST)) * kinetic and kinetic > slow

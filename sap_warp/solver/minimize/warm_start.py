@@ -48,9 +48,9 @@ WARM_START_STEPS = 3
 EXPLAINED = 0.5
 """Share of a contact's slip velocity that turning may leave unexplained [-]."""
 STUCK = 0.02
-"""Slip velocity up to which a contact may begin in stiction, relative to what friction could stop alone, w mu gamma_n ..."""
+"""Slip velocity up to which a contact may begin in stiction, relative to w mu gamma_n, what friction could stop;"""
 STUCK_ELSE_PREDICTED = 10.0
-"""... and where all others begin as they slid, relative to what sticks, mu gamma_n R_t [-]."""
+"""where all others begin as they slid, relative to mu gamma_n R_t, which sticks [-]."""
 
 
 @device

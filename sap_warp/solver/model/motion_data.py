@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.scratch import Slot
+from ...core.kernels.scratch import ScratchShare
 from ...core.kernels.template import Template, device_struct
 from ..settings.precisions import dynamics, pose
 from .layout import Layout, LayoutSizes
@@ -54,7 +54,7 @@ class MotionData:
     mark: wp.array(dtype=wp.int32)  # what reading the state found, by world
     status: wp.array(dtype=wp.int32)  # `SolveStatus` of a world that cannot be solved, else 0
     # scratch of free motion
-    share: Slot
+    share: ScratchShare
     composite: wp.array(dtype=CompositeRow)  # by body
     diagonal: wp.array(dtype=scalar)  # armature and damping, by dof
     column_force: wp.array(dtype=scalar)  # composite inertia times motion column, six runs for each world

@@ -336,7 +336,7 @@ find_line_contacts_native = native_twin(find_line_contacts, f"sap::aim_contacts(
 
 @device
 def along(problem: wp.ref[Problem], data: wp.ref[Data], alpha: energy, first: int, lanes: int) -> energy3:
-    """Cost, slope and curvature at a trial step of the contacts of one of ``lanes`` lanes, that with number ``first``."""
+    """Cost, slope and curvature at a trial step of the contacts of one of ``lanes`` lanes, number ``first``."""
     if uses_contact8():
         return along_native(problem, data, alpha, first, lanes)
     total = energy3()

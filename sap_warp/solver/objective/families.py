@@ -26,15 +26,16 @@ always been added up; rounding depends on it.
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
-from ...core.kernels.template import Device, composed
+from ...core.kernels.template import composed
 from . import contacts, dofs, equations
 from .contacts import CALLED_TWICE
 
 FAMILIES: tuple[ModuleType, ...] = (contacts, equations, dofs)
 
 
-def in_turn(name: str, *order: ModuleType, inline: object = None) -> Device:
+def in_turn(name: str, *order: ModuleType, inline: object = None) -> Any:
     """The device function that calls the one of this name of all families, those in ``order`` first."""
     ordered = (*order, *(family for family in FAMILIES if family not in order))
     return composed(name, [getattr(family, name) for family in ordered if hasattr(family, name)], inline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from ...core.kernels.lanes import is_native
-from ...core.kernels.scratch import Slot
+from ...core.kernels.scratch import ScratchShare
 from ...core.kernels.template import device, device_struct, sized
 from ..contact.data import ContactData
 from ..equations.data import Equations
@@ -78,7 +78,7 @@ class Problem:
 class Data:
     """What a solve changes."""
 
-    slot: Slot  # of the scratch
+    share: ScratchShare  # of the scratch
     # by dof, solver order
     v: by_dof(scalar)
     momentum: dof_scratch(scalar)  # A (v - v*)

@@ -12,7 +12,7 @@ import warp as wp
 
 from ...core.kernels.lanes import with_native
 from ...core.kernels.spatial import skew, to_vec3
-from ...core.kernels.template import Template, device, device_struct
+from ...core.kernels.template import array_of, device, device_struct
 from ...core.kernels.types import Ints
 from ..settings.precisions import dynamics, linear, solve
 from ..terms.contact import SLIDING, Projection
@@ -21,10 +21,7 @@ SIZE = 48
 """Numbers of one matrix."""
 linear_scalar, linear_vec3, linear_mat33, solve_vec3 = linear.scalar, linear.vec3, linear.mat33, solve.vec3
 to_linear, linear_skew = to_vec3.on(number=linear), skew.on(number=linear)
-Numbers, Rows, Arms, Columns = (
-    Template(lambda variant, dtype=dtype: wp.array[dtype.of(variant)])
-    for dtype in (linear_scalar, Projection, solve_vec3, dynamics.vec3)
-)
+Numbers, Rows, Arms, Columns = map(array_of, (linear_scalar, Projection, solve_vec3, dynamics.vec3))
 
 CONTACTS = "body_row.data + start, count, projection.data, normal.data, r_a.data, r_b.data"
 COLUMNS = "first, last, Sw.data, Sv.data, forces.data + 5 * start, count"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from ...core.kernels.scratch import Slot
+from ...core.kernels.scratch import ScratchShare
 from ...core.kernels.template import device_struct
 from ..model.layout import Layout
 from ..model.links import JointParameters, PoseLink
@@ -60,7 +60,7 @@ class BoundaryData:
     coordinates: Coordinates
     motion: MotionData
     floating_children: wp.array(dtype=FloatingChildMotion)
-    share: Slot  # of the kinematics in motion, if worlds share them
+    share: ScratchShare  # of the kinematics in motion, if worlds share them
     integration: int
     status: wp.array(dtype=wp.int32)  # outcome of the solve, by world
     v_new: wp.array(dtype=wp.float64)  # what it found, Newton's dofs, sap order

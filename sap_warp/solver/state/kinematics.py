@@ -46,10 +46,11 @@ to_vec3d, to_quatd, load_quatd = (
 
 coordinates = Parameter("coordinates")
 """The precision of the joint coordinates that `com_offset_at` takes."""
+coordinate = coordinates.scalar
 
 
 @device
-def com_offset_at(parameters: wp.ref[JointParameters], joint: int, q: wp.array[coordinates.scalar]) -> wp.vec3d:
+def com_offset_at(parameters: wp.ref[JointParameters], joint: int, q: wp.array[coordinate]) -> wp.vec3d:
     """Return the vector from the origin of a floating body to its centre of mass, in F, fp64.
 
     This is the r of the boundary formulas.

@@ -18,8 +18,8 @@ import warp as wp
 
 from ...core.kernels.lanes import barrier, lane, lane_count
 from ...core.kernels.launch import WorldRange, kernel
-from ...core.kernels.scratch import Scratch, Slot, window, world_starts
-from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, argument, flat
+from ...core.kernels.scratch import Scratch, ScratchShare, rebase_scratch_of, world_starts
+from ...core.kernels.structs import StructArgument, StructCache, allocate_arrays, argument, assume_contiguous
 from ...core.kernels.template import Parameter, Variant, device
 from ...core.kernels.types import FP64, TYPES, Bools
 from ...model.model import SapControl, SapModel, SapState
@@ -47,8 +47,8 @@ PLACE = wp.constant(3)
 has_floating_children = Parameter("has_floating_children")
 """Whether floating bodies below others are to move in the world (`floating_children`)."""
 
-flat_io, flat_arrays = flat(BoundaryData), flat(StateArrays)
-shift_scratch = window(BoundaryData, KINEMATICS, "motion.")
+assume_contiguous_io, assume_contiguous_arrays = assume_contiguous(BoundaryData), assume_contiguous(StateArrays)
+shift_scratch = rebase_scratch_of(BoundaryData, KINEMATICS, "motion.")
 BoundaryArgument, read_io = argument(BoundaryData)
 
 
@@ -115,8 +115,8 @@ def pass_boundary(world: int, task: int, io_in: BoundaryArgument, state_in: wp.a
     arrays = state_in[0]
     starts = world_starts(io.share, io.layout.world_body[world], io.layout.world_dof[world], 0, 0)
     shift_scratch(io, starts)
-    flat_io(io)
-    flat_arrays(arrays)
+    assume_contiguous_io(io)
+    assume_contiguous_arrays(arrays)
     forced = task == BEGIN
     if task == CONTINUE:
         forced = (io.motion.mark[world] & FORCED) != 0
@@ -201,7 +201,7 @@ class SapBoundary:
     def refresh(self, parameters: Any) -> None:
         """Take Newton's joint and body arrays, which may have been replaced."""
         self.parameters = parameters
-        self._here = self._argument(self._variant, self._motion.data, Slot())
+        self._here = self._argument(self._variant, self._motion.data, ScratchShare())
         self._ends: dict[Variant, StructArgument] = {}
 
     def begin(self, state: SapState, control: SapControl, worlds: WorldRange) -> None:
@@ -245,7 +245,7 @@ class SapBoundary:
             variant, io = self._end_variant(state), self._end(state)
         arrays, chosen = self._state(state, control), self._no_mask if mask is None else mask
         blocks = self._scratch.max_blocks if io.struct.share.shared else 0
-        inputs = (int(task), io.best, arrays, chosen, dt)
+        inputs = (int(task), io.kernel_argument, arrays, chosen, dt)
         worlds.launch(self._kernel(state, variant), *inputs, device=self.model.device, max_blocks=blocks)
 
     def kernels(self, state: SapState) -> list[Any]:
@@ -288,7 +288,7 @@ class SapBoundary:
                 counts |= {"column_force": 0, "applied": 0} | {name: dofs for name, at in KINEMATICS if at == "dof"}
                 self._after[variant] = MotionData.of(variant)()
                 allocate_arrays(self._after[variant], counts, bodies, self.model.device)
-            share = scratch.slot if shared else Slot()
+            share = scratch.share if shared else ScratchShare()
             self._ends[variant] = self._argument(variant, self._after[variant], share)
         return self._ends[variant]
 

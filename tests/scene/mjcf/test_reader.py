@@ -207,7 +207,7 @@ def test_includes_are_found_as_mujoco_does(tmp_path):
     main.write_text("<mujoco><include file='parts/arm.xml'/><worldbody><geom size='1'/></worldbody></mujoco>")
     document = read_mjcf(main)
     compare(mujoco.MjModel.from_xml_path(str(main)), mujoco_of(document.text))
-    places = {node.tag: node.place_of() for node in document.root.iter()}
+    places = {node.tag: node.location() for node in document.root.iter()}
     assert places["joint"] == "arm.xml:1" and places["site"] == "tip.xml:1"
 
 

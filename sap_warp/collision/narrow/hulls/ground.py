@@ -15,7 +15,7 @@ is in the plane nor on how it tilts within that.
 
 import warp as wp
 
-from ....core.kernels.structs import flat
+from ....core.kernels.structs import assume_contiguous
 from ....core.kernels.types import Ints
 
 BAND = wp.constant(0.035)
@@ -40,7 +40,7 @@ Ring = wp.types.vector(length=8, dtype=wp.int32)
 
 @wp.struct
 class Vertices:
-    """Vertices of a hull in its frame, unscaled. ``wp.array(dtype=...)`` is what `flat` looks for."""
+    """Vertices of a hull in its frame, unscaled. Fields are written for `assume_contiguous`."""
 
     points: wp.array(dtype=wp.vec3f)
     index: wp.array(dtype=wp.int32)  # the numbers of some of them: entries ``first`` to ``end - 1``
@@ -49,7 +49,7 @@ class Vertices:
     end: int
 
 
-flat_vertices = flat(Vertices)
+assume_contiguous_vertices = assume_contiguous(Vertices)
 
 
 @wp.func
@@ -58,7 +58,7 @@ def vertices_of(mesh: wp.uint64) -> Vertices:
     vertices = Vertices()
     vertices.points = wp.mesh_get(mesh).points
     vertices.end = vertices.points.shape[0]
-    flat_vertices(vertices)
+    assume_contiguous_vertices(vertices)
     return vertices
 
 

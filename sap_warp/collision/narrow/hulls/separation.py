@@ -10,7 +10,8 @@ left to the narrow phase: no contact depends on it.
 
 import warp as wp
 
-from ...broad.aabb import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE, Shapes
+from ....model.shapes import BOX, CAPSULE, CONVEX_MESH, CYLINDER, SPHERE
+from ...broad.aabb import Shapes
 from .ground import lowest_vertex
 from .supports import Supports, low_vertices
 

@@ -19,7 +19,7 @@ UNKNOWN = wp.constant(-1)
 
 @wp.struct
 class SupportFaces:
-    """What is remembered, two entries for each pair. ``wp.array(dtype=...)`` is what `flat` looks for."""
+    """What is remembered, two entries for each pair. Fields are written for `assume_contiguous`."""
 
     direction: wp.array(dtype=wp.int32)  # the rounded direction, see `direction_code`
     count: wp.array(dtype=wp.int32)  # of candidates

@@ -16,7 +16,8 @@ import newton
 import numpy as np
 import warp as wp
 
-from ....core.kernels.structs import flat
+from ....core.kernels.structs import assume_contiguous
+from ....model.shapes import CONVEX_MESH
 from .ground import BAND, Vertices, vertices_of
 
 SIDE = wp.constant(8)
@@ -30,7 +31,7 @@ _SLACK = 1.01
 
 @wp.struct
 class Supports:
-    """The lists of all hulls. Written as ``wp.array(dtype=...)``, which is what `flat` looks for."""
+    """The lists of all hulls. Fields are written for `assume_contiguous`."""
 
     of_shape: wp.array(dtype=wp.int32)  # index of the hull; -1: none
     source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one has no lists
@@ -39,7 +40,7 @@ class Supports:
     vertex: wp.array(dtype=wp.int32)  # in increasing order
 
 
-flat_supports = flat(Supports)
+assume_contiguous_supports = assume_contiguous(Supports)
 
 
 @wp.func
@@ -93,7 +94,7 @@ def make_supports(model: newton.Model, shapes: Iterable[int] | np.ndarray) -> An
     known: dict[tuple[float, ...], int] = {}
     lists: list[list[np.ndarray]] = []
     for shape in np.unique(np.asarray(shapes, dtype=np.int64)):
-        if kinds[shape] != int(newton.GeoType.CONVEX_MESH):
+        if kinds[shape] != CONVEX_MESH:
             continue
         points = np.asarray(model.shape_source[shape].vertices, np.float64) * scales[shape]
         if len(points) <= SMALL_HULL:

@@ -10,7 +10,8 @@ import newton
 import numpy as np
 import warp as wp
 
-from ....core.kernels.structs import flat
+from ....core.kernels.structs import assume_contiguous
+from ....model.shapes import CONVEX_MESH, Surface, types_where
 from .planes import PADDING
 from .support_face import SupportFaces, make_support_faces
 from .supports import Supports, make_supports
@@ -27,7 +28,7 @@ _FLAT = 1.0 - 5e-7
 
 @wp.struct
 class Hulls:
-    """Topology of the hulls, scaled. Written as ``wp.array(dtype=...)``, which is what `flat` looks for."""
+    """Topology of the hulls, scaled. Fields are written for `assume_contiguous`."""
 
     of_shape: wp.array(dtype=wp.int32)  # index of the hull; -1: none
     source: wp.array(dtype=wp.uint64)  # by hull: the mesh that it was made of; a shape with another one has no tables
@@ -59,8 +60,8 @@ class Planes:
     offset: wp.array(dtype=wp.float32)
 
 
-flat_hulls = flat(Hulls)
-flat_planes = flat(Planes)
+assume_contiguous_hulls = assume_contiguous(Hulls)
+assume_contiguous_planes = assume_contiguous(Planes)
 
 
 @dataclass(frozen=True)
@@ -136,15 +137,14 @@ def make_hulls(model: newton.Model, pairs: np.ndarray) -> Any:
         model: The model with the shapes.
         pairs: Shapes, [pair_count, 2].
     """
-    kind = newton.GeoType
-    faced = [int(k) for k in (kind.CAPSULE, kind.CYLINDER, kind.BOX, kind.CONVEX_MESH)]
+    faced = types_where(lambda shape: shape.collides_with_hulls and shape.surface is not Surface.POINT)
     shapes = pairs[np.isin(model.shape_type.numpy()[pairs], faced).all(axis=1)].ravel()
     kinds, sources = model.shape_type.numpy(), model.shape_source_ptr.numpy()
     scales = model.shape_scale.numpy().reshape(-1, 3)
     of_shape = np.full(model.shape_count, -1)
     known: dict[tuple[float, ...], int] = {}
     parts: list[tuple[tuple[float, ...], Topology]] = []
-    for shape in np.unique(shapes[kinds[shapes] == int(newton.GeoType.CONVEX_MESH)]):
+    for shape in np.unique(shapes[kinds[shapes] == CONVEX_MESH]):
         key = int(sources[shape]), *scales[shape].tolist()
         if key not in known:
             points = np.asarray(model.shape_source[shape].vertices, np.float64) * scales[shape]

@@ -1,4 +1,4 @@
-"""Detectors: each is a function from samples, or from pairs of bodies, to findings. NumPy only."""
+"""Detectors: functions from samples, or from pairs of bodies, to findings. NumPy only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contacts that rest deeper than one would want, by soft materials or a time step that softens them, and deep impacts.
+"""Find contacts that rest too deep, because of soft materials or a time step that softens them, and deep impacts.
 
 A contact that carries N rests at the depth N / k, k = 1/(h R_n (h + tau)): the stiffness of the material, or what the
 near-rigid bound R_n >= beta^2/(4 pi^2) w leaves of it.
@@ -17,13 +17,13 @@ from ..samples import Facts
 from .slip import TOO_EASY, round_down
 
 MIN_DEPTH, MIN_SHARE = 2e-3, 0.05
-"""Resting depth that is worth a word: both in metres and as a share of the thinner shape."""
+"""Resting depth that is reported: in metres, and as a share of the thinner shape."""
 BAD_SHARE = 0.25
-"""Share of the thinner shape from which it is a problem."""
+"""Share of the thinner shape from which the depth is a problem."""
 
 
 def find_depth(pairs: Pairs) -> Iterable[Finding]:
-    """Pairs that rest too deep."""
+    """Find pairs that rest too deep."""
     run = pairs.run
     later = np.arange(run.count) >= run.count // 2
     for pair in range(len(pairs.world)):
@@ -37,7 +37,7 @@ def find_depth(pairs: Pairs) -> Iterable[Finding]:
 
 
 def find_impacts(pairs: Pairs) -> Iterable[Finding]:
-    """Bodies that are deep inside others when their contact is first found, much deeper than they would rest."""
+    """Find bodies whose first contact is much deeper than they would rest."""
     run = pairs.run
     for pair in range(len(pairs.world)):
         active = pairs.active[pair]
@@ -76,7 +76,7 @@ def _explain_impact(pairs: Pairs, pair: int, sample: int, depth: float, size: fl
 
 
 def approach_speed(pairs: Pairs, pair: int, sample: int) -> float:
-    """Relative speed of the two sides' centres of mass [m/s]."""
+    """Return the relative speed of the two sides' centres of mass [m/s]."""
     samples = pairs.run.bodies
     bodies = [int(owner) for owner in pairs.owner[pair] if owner < len(pairs.run.facts.body_mass)]
     velocity = np.zeros(3)
@@ -156,6 +156,6 @@ def _names(facts: Facts, a: int, b: int) -> str:
 
 
 def _round_up(value: float) -> float:
-    """Two digits, not below ``value``."""
+    """Round to two digits, not below ``value``."""
     power = 10.0 ** (math.floor(math.log10(value)) - 1)
     return float(f"{math.ceil(value / power - 1e-9) * power:.2g}")

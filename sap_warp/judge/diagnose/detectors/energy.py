@@ -1,4 +1,4 @@
-"""Energy that the time step makes by itself; `solver/minimize/stability.py` keeps the balance."""
+"""Find energy that comes from the time step; `solver/minimize/stability.py` keeps the balance."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..report import Finding, Number
 from ..samples import Samples
 
 MIN_SHARE = 0.2
-"""Share of the kinetic energy that comes from the time step, from which it is worth a word."""
+"""Share of the kinetic energy that comes from the time step, from which it is reported."""
 MIN_STEPS = 0.05
 """Share of the run during which that has to be so."""
 
 
 def find_energy(run: Samples) -> Iterable[Finding]:
-    """Worlds whose kinetic energy is in part the time step's own error."""
+    """Find worlds whose kinetic energy is in part the time step's own error."""
     kinetic, excess = run.outcome.energy[..., 0], run.outcome.energy[..., 2]
     if not kinetic.size:
         return

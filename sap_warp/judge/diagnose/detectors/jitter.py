@@ -1,4 +1,4 @@
-"""Contacts that come and go from step to step, of bodies that go nowhere."""
+"""Find contacts that come and go from step to step, of bodies that go nowhere."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MIN_SHARE = 0.1
 """Changes per step between contact and none, from which a pair jitters."""
 MIN_CHANGES = 8
 MIN_TREMBLE = 2e-3
-"""Speed of trembling that is worth a word [m/s]."""
+"""Speed of trembling that is reported [m/s]."""
 ALTERNATES = 1.0
 """Change of a force from step to step over its deviation, from which it alternates: a period of six steps."""
 
 
 def find_jitter(pairs: Pairs) -> Iterable[Finding]:
-    """Pairs that alternate between contact and none in the second half of the run."""
+    """Find pairs that alternate between contact and none in the second half of the run."""
     run = pairs.run
     later = np.arange(run.count) >= run.count // 2
     for pair in range(len(pairs.world)):
@@ -38,7 +38,7 @@ def _bodies(pairs: Pairs, pair: int) -> list[int]:
 
 
 def _tremble(pairs: Pairs, pair: int, later: np.ndarray) -> float:
-    """Speed of the relative motion that averages out [m/s]."""
+    """Return the speed of the relative motion that averages out [m/s]."""
     samples = pairs.run.bodies
     velocity = np.zeros((int(later.sum()), 3))
     for body, sign in zip(_bodies(pairs, pair), (1.0, -1.0), strict=False):
@@ -47,7 +47,7 @@ def _tremble(pairs: Pairs, pair: int, later: np.ndarray) -> float:
 
 
 def _alternation(force: np.ndarray) -> tuple[float, float]:
-    """Change of a force per step over its deviation from the mean, and that deviation [N or N m]; the worst column.
+    """Return, for the worst column, change per step over deviation, and the deviation [N or N m].
 
     A sine with a period of P steps has 2 sin(pi / P).
     """
@@ -60,7 +60,7 @@ def _alternation(force: np.ndarray) -> tuple[float, float]:
 
 
 def _pushed(pairs: Pairs, pair: int, later: np.ndarray) -> tuple[float, float]:
-    """How much external forces on the pair's mechanisms alternate."""
+    """Return how much external forces on the pair's mechanisms alternate."""
     run, facts = pairs.run, pairs.run.facts
     trees = facts.body_tree[_bodies(pairs, pair)]
     members = np.isin(facts.body_tree[run.bodies.body], trees)

@@ -1,4 +1,4 @@
-"""Drives at their effort limit, and joints against their position limits."""
+"""Find drives at their effort limit, and joints against their position limits."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..report import Finding, Number
 from ..samples import Facts, Samples
 
 MIN_SHARE = 0.1
-"""Share of the time from which a drive at its limit, or a joint against one, is worth a word."""
+"""Share of the time from which a drive at its limit, or a joint against one, is reported."""
 MIN_FORCE = 1e-4
-"""Of a position limit [N or N m]."""
+"""Smallest force of a position limit that is reported [N or N m]."""
 SPARE = 1.25
-"""Advised effort limit over the load."""
+"""Ratio of the advised effort limit to the load."""
 FAR = (2e-3, 0.01)
-"""Distance of a target behind a limit [m, rad], and ..."""
+"""Distance of a target behind a limit from which the finding is a warning [m, rad]."""
 DEEP = (5e-3, 0.05)
-"""... of a joint, from which it is worth a warning."""
+"""Distance of a joint behind a limit from which the finding is a warning [m, rad]."""
 
 
 def find_saturated(run: Samples) -> Iterable[Finding]:
-    """Drives that would need more effort than they may take."""
+    """Find drives that would need more effort than they may take."""
     joints = run.joints
     full = np.abs(joints.asked) > joints.limit * (1.0 + 1e-6)
     for column in np.flatnonzero(full.mean(axis=0) > MIN_SHARE):
@@ -82,12 +82,12 @@ def _judge_drive(run: Samples, column: int, full: np.ndarray) -> Finding:
 
 
 def _units(facts: Facts, dof: int) -> tuple[str, str]:
-    """Of effort and position."""
+    """Return the units of effort and position."""
     return ("N m", "rad") if facts.dof_turns[dof] else ("N", "m")
 
 
 def find_limits(run: Samples) -> Iterable[Finding]:
-    """Joints that press against a position limit."""
+    """Find joints that press against a position limit."""
     pressing = np.abs(run.joints.bound_force) > MIN_FORCE
     for column in np.flatnonzero(pressing.mean(axis=0) > MIN_SHARE):
         yield from _judge_limit(run, int(column), pressing[:, column])

@@ -1,4 +1,4 @@
-"""Bodies that slip where friction should hold them: in a grip, or resting on something.
+"""Find bodies that slip where friction should hold them: in a grip, or resting on something.
 
 Along a surface a body moves, from sample to sample, by
 
@@ -24,19 +24,19 @@ from ..report import Finding, Number
 from .solve import MIN_HOP
 
 MIN_SPEED = 1e-4
-"""Slip that is worth a word, of a body that should be held [m/s]: a millimetre in ten seconds."""
+"""Slip of a body that should be held from which it is reported [m/s]: a millimetre in ten seconds."""
 MIN_DRIFT = 5e-4
-"""Drift that is worth a warning [m/s]: some of it comes with every motion."""
+"""Drift from which the finding is a warning [m/s]: some of it comes with every motion."""
 BAD_SPEED, BAD_SLIP = 1e-3, 2e-3
-"""Slip speed [m/s] or slip during the run [m] from which it is a problem."""
+"""Slip speed [m/s] and slip during the run [m] from which the finding is a problem."""
 MIN_PART = 0.3
-"""Part of a grip's slip over the largest part, from which it is a finding of its own."""
+"""Ratio of a part of a grip's slip to the largest part, from which it is a finding of its own."""
 TOO_EASY = 3.0
-"""Weight over that by diag_delassus from which the weight mode is to blame."""
+"""Ratio of the weight to that by diag_delassus from which the weight mode is to blame."""
 AT_REST, MIN_SPIN = 0.02, 0.2
-"""Outside of grips: relative speed of bodies that rest on each other [m/s], and spin of those that turn together."""
+"""Outside of grips: relative speed of resting bodies [m/s], and spin of those that turn together."""
 SPARE = 1.2
-"""Advised squeeze over what just holds."""
+"""Ratio of the advised squeeze to the one that just holds."""
 
 
 @dataclass
@@ -47,31 +47,31 @@ class Slip:
     seconds: float
     total: np.ndarray
     vectors: dict[str, np.ndarray]
-    """What `total` is the sum of, by name."""
+    """Return the parts of `total` by name."""
 
     @property
     def speed(self) -> float:
-        """Of the net motion [m/s]."""
+        """Return the speed of the net motion [m/s]."""
         return float(np.linalg.norm(self.total))
 
     @property
     def parts(self) -> dict[str, float]:
-        """Sizes of what it is made of [m/s], the largest first."""
+        """Return the sizes of its parts [m/s], the largest first."""
         sizes = {name: float(np.linalg.norm(vector)) for name, vector in self.vectors.items()}
         return dict(sorted(sizes.items(), key=lambda part: -part[1]))
 
     @property
     def main(self) -> str:
-        """What most of it is."""
+        """Return the name of the largest part."""
         return next(iter(self.parts))
 
     def speed_with(self, part: str, factor: float) -> float:
-        """Speed if one part were ``factor`` times what it is [m/s]."""
+        """Return the speed if one part were multiplied by ``factor`` [m/s]."""
         return float(np.linalg.norm(self.total - (1.0 - factor) * self.vectors[part]))
 
 
 def measure_slip(pairs: Pairs, pair: int, chosen: np.ndarray) -> Slip:
-    """Net slip of a pair during the samples ``chosen``, and what it is made of."""
+    """Return the net slip of a pair during the samples ``chosen``, and its parts."""
     interval = pairs.run.interval
     seconds = max(int(chosen.sum()), 1) * interval
     hops = chosen & (_imbalance(pairs, pair) > MIN_HOP)
@@ -88,7 +88,7 @@ def measure_slip(pairs: Pairs, pair: int, chosen: np.ndarray) -> Slip:
 
 
 def _imbalance(pairs: Pairs, pair: int) -> np.ndarray:
-    """What the solve owes the bodies of a pair, the larger one [m/s], [samples]."""
+    """Return the larger velocity error that the solve left to the bodies of a pair [m/s], [samples]."""
     samples = pairs.run.bodies
     columns = [samples.column(int(o)) for o in pairs.owner[pair] if o < len(pairs.run.facts.body_mass)]
     owed = samples.imbalance[:, columns]
@@ -96,7 +96,7 @@ def _imbalance(pairs: Pairs, pair: int) -> np.ndarray:
 
 
 def find_slip(pairs: Pairs) -> Iterable[Finding]:
-    """Grips that slip, and contacts that creep elsewhere."""
+    """Find grips that slip, and contacts that creep elsewhere."""
     grasps = find_grasps(pairs)
     for grasp in grasps:
         yield from judge_grip(pairs, grasp)
@@ -107,7 +107,7 @@ def find_slip(pairs: Pairs) -> Iterable[Finding]:
 
 
 def judge_grip(pairs: Pairs, grasp: Grasp) -> Iterable[Finding]:
-    """What a body in a grip does along the fingers."""
+    """Report what a body in a grip does along the fingers."""
     slips = [measure_slip(pairs, pair, grasp.chosen & pairs.active[pair]) for pair in grasp.pairs]
     slip = max(slips, key=lambda s: s.speed)
     lost = slip.main in ("slide", "hop") and slip.speed * slip.seconds > BAD_SLIP
@@ -121,7 +121,7 @@ def judge_grip(pairs: Pairs, grasp: Grasp) -> Iterable[Finding]:
 
 
 def judge_rest(pairs: Pairs, pair: int) -> Iterable[Finding]:
-    """Contacts that keep sliding, and those of resting bodies that stick and creep all the same."""
+    """Report contacts that keep sliding, and those of resting bodies that stick and creep all the same."""
     run, later = pairs.run, np.arange(pairs.run.count) >= pairs.run.count // 2
     chosen = pairs.active[pair] & later
     if chosen.sum() * run.interval < MIN_TIME or chosen.sum() < 0.9 * later.sum():
@@ -136,7 +136,7 @@ def judge_rest(pairs: Pairs, pair: int) -> Iterable[Finding]:
 
 
 def relative_speed(pairs: Pairs, pair: int, chosen: np.ndarray) -> float:
-    """Root mean square of the velocity between the two sides' centres of mass [m/s]."""
+    """Return the root mean square of the velocity between the two sides' centres of mass [m/s]."""
     samples = pairs.run.bodies
     bodies = [int(owner) for owner in pairs.owner[pair] if owner < len(pairs.run.facts.body_mass)]
     velocity = np.zeros((int(chosen.sum()), 3))
@@ -146,7 +146,7 @@ def relative_speed(pairs: Pairs, pair: int, chosen: np.ndarray) -> float:
 
 
 def _explain(pairs: Pairs, slip: Slip, part: str, grasp: Grasp | None, severity: str) -> Finding:
-    """A finding about one part of the slip: the cause, what to change and what it does."""
+    """Return a finding about one part of the slip: the cause, what to change and what it does."""
     if part == "creep":
         cause, what, change, settings, predicted, numbers = _explain_creep(pairs, slip, grasp)
     elif part == "hop":
@@ -236,7 +236,7 @@ def _explain_drift(pairs: Pairs, slip: Slip) -> _Explanation:
 
 
 def _explain_witness(pairs: Pairs, slip: Slip, numbers: tuple[Number, ...]) -> _Explanation:
-    """Drift because velocities are compared at two points that are an overlap apart."""
+    """Explain drift from comparing velocities at two points that are an overlap apart."""
     ratio = float(pairs.too_easy[slip.pair])
     what = (
         "contact_point_mode witness_point compares velocities of points that are an overlap apart; friction stops "
@@ -281,7 +281,7 @@ def _explain_slide(pairs: Pairs, slip: Slip, grasp: Grasp) -> _Explanation:
 
 
 def _creep_after(pairs: Pairs, slip: Slip, grasp: Grasp) -> float:
-    """Creep of the pair once friction carries the load: R_t times a contact's share of it."""
+    """Return the creep of the pair once friction carries the load: R_t times a contact's share of it."""
     count = sum(float(pairs.count[p][grasp.chosen].mean()) for p in grasp.pairs)
     Rt = float(pairs.Rt[slip.pair][grasp.chosen & pairs.active[slip.pair]].mean())
     return Rt * grasp.load * pairs.run.dt / max(count, 1.0)
@@ -309,13 +309,13 @@ def _mean_use(pairs: Pairs, slip: Slip, grasp: Grasp | None) -> float:
 
 
 def _spin(pairs: Pairs, pair: int) -> float:
-    """How fast both sides turn [rad/s], 95th percentile; 0 if one of them is fixed to the world."""
+    """Return the speed at which both sides turn [rad/s], 95th percentile; 0 if one of them is fixed to the world."""
     spins = [np.linalg.norm(spin, axis=1) for spin in _spins(pairs, pair)]
     return min(float(np.percentile(spin, 95)) for spin in spins) if len(spins) == 2 else 0.0
 
 
 def _mechanism_spin(pairs: Pairs, pair: int) -> float:
-    """Fastest turn of a body in the mechanisms of both sides [rad/s], 95th percentile."""
+    """Return the fastest turn of a body in the mechanisms of both sides [rad/s], 95th percentile."""
     facts, samples = pairs.run.facts, pairs.run.bodies
     bodies = pairs.owner[pair][pairs.owner[pair] < len(facts.body_mass)]
     members = np.isin(facts.body_tree[samples.body], facts.body_tree[bodies])
@@ -323,7 +323,7 @@ def _mechanism_spin(pairs: Pairs, pair: int) -> float:
 
 
 def _witness_speed(pairs: Pairs, pair: int) -> float:
-    """Difference that a common turn makes between points on both surfaces, mean while in contact [m/s]."""
+    """Return the velocity difference that a common turn makes between points on both surfaces [m/s]."""
     spins, active = _spins(pairs, pair), pairs.active[pair]
     if len(spins) < 2:
         return 0.0
@@ -333,13 +333,13 @@ def _witness_speed(pairs: Pairs, pair: int) -> float:
 
 
 def _spins(pairs: Pairs, pair: int) -> list[np.ndarray]:
-    """Angular velocities of the sides that are bodies [rad/s]."""
+    """Return angular velocities of the sides that are bodies [rad/s]."""
     samples = pairs.run.bodies
     bodies = [int(owner) for owner in pairs.owner[pair] if owner < len(pairs.run.facts.body_mass)]
     return [samples.spin[:, samples.column(body)].astype(np.float64) for body in bodies]
 
 
 def round_down(value: float) -> float:
-    """One digit, not above ``value``."""
+    """Round to one digit, not above ``value``."""
     power = 10.0 ** np.floor(np.log10(value))
     return float(f"{np.floor(value / power + 1e-9) * power:.1g}")

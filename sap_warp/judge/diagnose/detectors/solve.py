@@ -1,4 +1,4 @@
-"""The solve: bodies it leaves unfinished, steps it does not finish, worlds that are slow, contacts without a place."""
+"""Find problems of the solve: unfinished bodies and steps, slow worlds, dropped contacts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..report import Finding, Number
 from ..samples import Samples
 
 MIN_HOP = 5e-3
-"""Velocity error of a body that is worth a word [m/s]."""
+"""Velocity error of a body that is reported [m/s]."""
 BAD_HOP = 5e-2
 MIN_PART, MIN_OFTEN = 0.2, 0.02
-"""Of the speed of the body, and share of the steps: an impact now and then is not meant."""
+"""Share of the body's speed, and share of the steps; an impact now and then is not meant."""
 MIN_FAILED = 0.01
-"""Share of world-steps without a solution that is worth a word."""
+"""Share of world-steps without a solution that is reported."""
 SLOW, SLOW_ITERATIONS = 3.0, 5.0
-"""A slow world needs so many times the iterations of the median world, and at least so many."""
+"""Ratio of a slow world's iterations to those of the median world, and their least number."""
 TIGHT = 1e-6
 """Relative cost tolerance that is small enough for every body."""
 
 
 def find_hops(run: Samples) -> Iterable[Finding]:
-    """Light bodies that a loose tolerance leaves with a wrong velocity."""
+    """Find light bodies that a loose tolerance leaves with a wrong velocity."""
     imbalance = np.where(np.isfinite(run.bodies.imbalance), run.bodies.imbalance, 0.0)
     if not imbalance.size:
         return
@@ -69,7 +69,7 @@ def _world_mass(run: Samples, world: int) -> float:
 
 
 def find_unsolved(run: Samples) -> Iterable[Finding]:
-    """Worlds that diverged, or whose solves met no stopping criterion."""
+    """Find worlds that diverged, or whose solves met no stopping criterion."""
     status = run.outcome.status
     lost = status >= SolveStatus.FREE_MOTION_FAILED
     if lost.any():
@@ -115,7 +115,7 @@ def find_unsolved(run: Samples) -> Iterable[Finding]:
 
 
 def find_slow(run: Samples) -> Iterable[Finding]:
-    """Worlds that need many more iterations than others."""
+    """Find worlds that need many more iterations than others."""
     mean = run.outcome.iterations.mean(axis=0) if run.count else np.zeros(0)
     if len(mean) < 2:
         return
@@ -143,7 +143,7 @@ def find_slow(run: Samples) -> Iterable[Finding]:
 
 
 def find_dropped(run: Samples) -> Iterable[Finding]:
-    """Contacts that found no place."""
+    """Find contacts that were dropped because buffers were full."""
     dropped, overflow = run.outcome.dropped, run.outcome.overflow
     if dropped.sum() + overflow.sum() == 0:
         return

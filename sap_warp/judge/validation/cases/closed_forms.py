@@ -1,4 +1,4 @@
-"""Motions with a known answer: what the whole step does against formulas on paper.
+"""Cases with a known answer: the whole step against formulas on paper.
 
 Where the integrator's own discretization has a closed form too, that one is used, and the bound is round-off.
 A slope is a horizontal plane under tilted gravity, downhill +x.
@@ -23,14 +23,14 @@ INTEGRATORS = ("sap_euler", "midpoint")
 
 
 def slope_gravity(angle: float) -> tuple[float, float, float]:
-    """Gravity seen from a plane inclined by ``angle`` [rad]."""
+    """Return gravity as seen from a plane inclined by ``angle`` [rad]."""
     return (G * math.sin(angle), 0.0, -G * math.cos(angle))
 
 
 def box_on_ground(
     angle: float = 0.0, mu: float = 0.5, k: float = 1e6, gap: float = 0.0, mass: float = 1.0, half: Any = 0.125
 ) -> newton.Model:
-    """One box that just touches the plane."""
+    """Return one box that just touches the plane."""
     b = new_builder(slope_gravity(angle))
     add_ground(b, mu=mu, k=k, gap=gap)
     add_box(b, (0.0, 0.0, float(np.broadcast_to(half, 3)[2])), mass=mass, half=half, mu=mu, k=k, gap=gap)
@@ -40,7 +40,7 @@ def box_on_ground(
 def one_joint(
     kind: str, mass: float = 2.0, inertia: float = 0.5, com: Any = (0.0, 0.0, 0.0), **dof: Any
 ) -> newton.Model:
-    """One body on one prismatic (along z) or revolute (about y) joint at the origin."""
+    """Return one body on one prismatic (along z) or revolute (about y) joint at the origin."""
     b = new_builder()
     body = b.add_link(mass=mass, inertia=wp.mat33(*(inertia * np.eye(3)).ravel()), com=wp.vec3(*com), lock_inertia=True)
     add = b.add_joint_prismatic if kind == "prismatic" else b.add_joint_revolute

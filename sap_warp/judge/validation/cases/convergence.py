@@ -20,7 +20,7 @@ STEPS = (1 / 64, 1 / 128, 1 / 256, 1 / 512, 1 / 1024)
 
 
 def pendulum_error(h: float, integrator: str) -> float:
-    """Error of the angle of a compound pendulum after 1 s from 1 rad at rest [rad]."""
+    """Return the error of the angle of a compound pendulum after 1 s from 1 rad at rest [rad]."""
     from scipy.integrate import solve_ivp
 
     sim = Trial(one_joint("revolute", com=(0.0, 0.0, -0.5)), h, position_integration=integrator).set(q=[1.0])
@@ -30,7 +30,7 @@ def pendulum_error(h: float, integrator: str) -> float:
 
 
 def tumbling_error(h: float, integrator: str) -> float:
-    """Error of the attitude of a freely tumbling body after 1 s [rad]."""
+    """Return the error of the attitude of a freely tumbling body after 1 s [rad]."""
     from scipy.integrate import solve_ivp
 
     moments, w0 = np.array([0.25, 0.5, 0.625]), np.array([0.25, 2.0, 0.125])
@@ -55,7 +55,7 @@ def tumbling_error(h: float, integrator: str) -> float:
 
 
 def bounce_error(h: float, integrator: str) -> float:
-    """Error of the speed of a ball after it hit a soft wall [m/s]."""
+    """Return the error of the speed of a ball after it hit a soft wall [m/s]."""
     k, tau = 1e3, 1.0 / 128.0
     b = new_builder(gravity=(0.0, 0.0, 0.0))
     add_ground(b, k=k, tau=tau)

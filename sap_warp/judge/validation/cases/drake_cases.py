@@ -32,7 +32,7 @@ from .drake_twin import DrakeTwin, ParsedTwin
 
 
 class Bound(NamedTuple):
-    """How far the two programs may be apart, and where that number comes from."""
+    """Largest difference between the two programs, and the reason for that number."""
 
     most: float
     why: str
@@ -49,7 +49,7 @@ Control = Callable[[float], Any]
 
 
 def difference(a: np.ndarray, b: np.ndarray, quaternions: Sequence[int]) -> float:
-    """Largest difference of two configurations; quaternions at the given indices are compared up to sign."""
+    """Return the largest difference of two configurations; quaternions at the given indices may differ in sign."""
     b = b.copy()
     for i in quaternions:
         if np.dot(a[i : i + 4], b[i : i + 4]) < 0.0:
@@ -77,7 +77,7 @@ def compare(
     twin: DrakeTwin | None = None,
     **options: Any,
 ) -> Outcome:
-    """One step and a trajectory of ``model`` in both programs, from the same state.
+    """Run one step and a trajectory of ``model`` in both programs, from the same state.
 
     Args:
         model: One world.
@@ -173,7 +173,7 @@ def compare(
 
 
 def ball_model(position: Sequence[float], mu: float = 0.5, k: float = 1e4, tau: float = 0.02) -> newton.Model:
-    """One eccentric ball above the ground."""
+    """Return one eccentric ball above the ground."""
     b = new_builder()
     add_ground(b, mu=mu, k=k, tau=tau)
     add_ball(b, position, mass=2.0, com=(0.0, 0.03125, -0.015625), mu=mu, k=k, tau=tau)
@@ -182,7 +182,7 @@ def ball_model(position: Sequence[float], mu: float = 0.5, k: float = 1e4, tau: 
 
 @case("drake/sphere-dropped", "an eccentric ball falls, bounces and comes to rest")
 def sphere_dropped(quick: bool) -> Outcome:
-    """Drop from 6 cm with a horizontal speed of zero."""
+    """Drop the ball from 6 cm with a horizontal speed of zero."""
     return compare(ball_model((0.0, 0.0, 0.1875)), 0.005)
 
 
@@ -194,7 +194,7 @@ def sphere_impact(quick: bool) -> Outcome:
 
 @case("drake/sphere-rolling", "an eccentric ball rolls and wobbles")
 def sphere_rolling(quick: bool) -> Outcome:
-    """Rolling speed at the start: v = w r."""
+    """Start with the speed of rolling: v = w r."""
     return compare(ball_model((0.0, 0.0, 0.12109375), mu=0.75), 0.005, qd=[0.5, 0.0, 0.0, 0.0, 4.0, 0.0])
 
 
@@ -206,7 +206,7 @@ def sphere_spinning(quick: bool) -> Outcome:
 
 @case("drake/sphere-sliding", "a ball slides, spins and starts to roll")
 def sphere_sliding(quick: bool) -> Outcome:
-    """Sideways at 1 m/s without rotation."""
+    """Start sideways at 1 m/s without rotation."""
     return compare(ball_model((0.0, 0.0, 0.12109375), mu=0.25), 0.005, qd=[1.0, -0.5, 0.0, 0.0, 0.0, 2.0])
 
 
@@ -225,7 +225,7 @@ def two_spheres(quick: bool) -> Outcome:
 
 
 def corner_balls(b: newton.ModelBuilder, body: int, half: Sequence[float], radius: float, **keywords: Any) -> None:
-    """Balls at the eight corners of a box."""
+    """Add balls at the eight corners of a box."""
     for x in (-1.0, 1.0):
         for y in (-1.0, 1.0):
             for z in (-1.0, 1.0):
@@ -259,7 +259,7 @@ def box_on_corner(quick: bool) -> Outcome:
 
 @case("drake/box-shape-on-corner", "a real box stands on its corner, one contact point in both programs")
 def box_shape_on_corner(quick: bool) -> Outcome:
-    """Until a second corner comes down: from then on Drake reports one point for a face and Newton four."""
+    """Compare until a second corner comes down: then Drake reports one point for a face and Newton four."""
     turn = np.array([0.3647052, -0.2797, 0.1159169, 0.8804762])
     turn /= np.linalg.norm(turn)
     b = new_builder()
@@ -406,7 +406,7 @@ def two_finger_gripper() -> newton.Model:
 
 @case("drake/gripper", "two driven fingers squeeze a ball and lift it", slow=True)
 def gripper(quick: bool) -> Outcome:
-    """Four finger contacts and the ground; the squeeze saturates at the effort limit of 20 N."""
+    """Squeeze with four finger contacts above the ground; the squeeze saturates at the effort limit of 20 N."""
     model = two_finger_gripper()
     q = model.joint_q.numpy().copy()
     q[0] = -0.0625
@@ -428,7 +428,7 @@ def gripper(quick: bool) -> Outcome:
 
 
 def panda_urdf() -> str:
-    """The Panda arm of example-robot-data as URDF text, without its meshes."""
+    """Return the Panda arm of example-robot-data as URDF text, without its meshes."""
     import importlib.metadata
     import xml.etree.ElementTree as ET
 
@@ -446,7 +446,7 @@ def panda_urdf() -> str:
 
 @case("drake/panda", "the Panda arm swings into a commanded pose and holds it; each program reads the URDF itself")
 def panda(quick: bool) -> Outcome:
-    """Seven hinges and two fingers, PD drives with the effort limits of the file.
+    """Move seven hinges and two fingers by PD drives with the effort limits of the file.
 
     Newton stores masses, inertias and frames in fp32, Drake does not.
     """
@@ -478,7 +478,7 @@ def panda(quick: bool) -> Outcome:
 
 
 def quadruped() -> newton.Model:
-    """A floating base of 4 kg with four legs of two hinges and ball feet."""
+    """Return a floating base of 4 kg with four legs of two hinges and ball feet."""
     b = new_builder()
     add_ground(b, k=1e5, mu=0.75)
     base = b.add_link(
@@ -525,7 +525,7 @@ def quadruped() -> newton.Model:
 
 @case("drake/quadruped", "a floating base with ball feet lands on its legs, askew and drifting sideways")
 def land(quick: bool) -> Outcome:
-    """Four feet land one after another; drives saturate on impact."""
+    """Land on four feet one after another; drives saturate on impact."""
     model = quadruped()
     q = model.joint_q.numpy().astype(float).copy()
     q[:7] = [0.0, 0.0, 0.4375, 0.03125, 0.0625, 0.0, 1.0]

@@ -1,4 +1,4 @@
-"""The same model in Drake: a plant built from a Newton model's numbers, stepped by Drake's own discrete SAP.
+"""Drake's copy of a Newton model: a plant built from the model's numbers, stepped by Drake's own discrete SAP.
 
 Nothing of this package's mathematics is used: bodies, joints, drives, limits, shapes and materials go to Drake through
 its public interface, and Drake finds contacts, solves and integrates. Newton stores fp32; Drake gets those very
@@ -178,7 +178,7 @@ class DrakeTwin:
     # Running.
 
     def set_targets(self, q: Any, qd: Any, act: Any) -> None:
-        """Drive targets in Newton's layouts, and feed-forward efforts."""
+        """Set drive targets in Newton's layouts, and feed-forward efforts."""
         if not self._actuated:
             return
         desired = [float(np.asarray(q)[self.model.joint_q_start.numpy()[j]]) for j, _ in self._actuated]
@@ -208,17 +208,17 @@ class DrakeTwin:
         return self
 
     def step(self) -> None:
-        """One time step."""
+        """Take one time step."""
         self._steps += 1
         self.simulator.AdvanceTo(self._steps * self.dt)
 
     def contact_count(self) -> int:
-        """Number of point contacts at the current state."""
+        """Return the number of point contacts at the current state."""
         return len(self.plant.get_geometry_query_input_port().Eval(self.context).ComputePointPairPenetration())
 
     @property
     def q(self) -> np.ndarray:
-        """Positions in Newton's layout, quaternions normalized."""
+        """Return positions in Newton's layout, quaternions normalized."""
         positions, out = self.plant.GetPositions(self.context), np.zeros(self.model.joint_coord_count)
         for j, joint in enumerate(self.joints):
             iq, at = int(self.model.joint_q_start.numpy()[j]), joint.position_start()
@@ -231,7 +231,7 @@ class DrakeTwin:
 
     @property
     def velocity(self) -> np.ndarray:
-        """Velocities in Newton's numbering, sap order: free joints [w, v_O]."""
+        """Return velocities in Newton's numbering, sap order: free joints [w, v_O]."""
         velocities, out = self.plant.GetVelocities(self.context), np.zeros(self.model.joint_dof_count)
         for j, joint in enumerate(self.joints):
             iv, at, n = int(self.model.joint_qd_start.numpy()[j]), joint.velocity_start(), joint.num_velocities()
@@ -240,7 +240,7 @@ class DrakeTwin:
 
     @property
     def public_velocity(self) -> np.ndarray:
-        """Velocities as Newton keeps them: free joints [v_C, w]."""
+        """Return velocities as Newton keeps them: free joints [v_C, w]."""
         out, q = self.velocity, self.q
         for j, joint in enumerate(self.joints):
             if joint.num_velocities() == 6:
@@ -252,7 +252,7 @@ class DrakeTwin:
 
 
 class ParsedTwin(DrakeTwin):
-    """The same, but bodies and joints come from a URDF text through Drake's own parser; joints are matched by name."""
+    """Twin whose bodies and joints come from a URDF text through Drake's parser; joints are matched by name."""
 
     def __init__(self, model: newton.Model, dt: float, urdf: str, base: str):
         """Weld link ``base`` to the world; shapes are those of the text."""

@@ -1,4 +1,4 @@
-"""Grasps that hold: the Panda's fingers pick up a cube, a ball and a bottle, lift them and shake them for 16 s.
+"""Grasps that have to hold: the Panda's fingers pick up a cube, a ball and a bottle, and shake them for 16 s.
 
 Fingers have the masses, inertias, rubber tips and travel of the Panda hand in example-robot-data; the hand hangs on
 three slides with the inertia of a machine that hardly feels the load, and is moved by the forces that its motion needs,
@@ -30,19 +30,19 @@ HAND_INERTIA, HAND_KP, HAND_KD = 1000.0, 9e3, 6e3
 TIP = (0.00875, 0.0076, 0.00925)
 """Half edges of a rubber tip [m]."""
 CLOSE, LIFT, HEIGHT = 0.5, 1.0, 0.25
-"""Seconds until the fingers are closed, seconds of lifting, metres."""
+"""Seconds until the fingers are closed, seconds of lifting, and height of lifting [m]."""
 DEFAULT_MU = 1.0
 OBJECTS = ("cube", "ball", "bottle")
 HALF_WIDTH = {"cube": 0.025, "ball": 0.03, "bottle": 0.03}
 HALF_HEIGHT = {"cube": 0.025, "ball": 0.03, "bottle": 0.06}
 NECK_RADIUS, NECK_HALF = 0.012, 0.03
 DROPPED = 0.02
-"""A body that has moved this far along the pads has left them [m]."""
+"""Distance along the pads from which a body counts as dropped [m]."""
 
 
 @functools.cache
 def shake(seconds: float, seed: int = 11) -> Any:
-    """A smooth random motion: position [m] of the hand after time t, three axes, about 3 m/s^2 rms on each."""
+    """Return a smooth random motion: position [m] of the hand after time t, three axes, about 3 m/s^2 rms on each."""
     rng = np.random.default_rng(seed)
     frequency = rng.uniform(0.7, 3.0, (3, 5))
     phase = rng.uniform(0.0, 2.0 * math.pi, (3, 5))
@@ -58,14 +58,14 @@ def shake(seconds: float, seed: int = 11) -> Any:
 
 
 def hand_position(t: float, seconds: float) -> np.ndarray:
-    """Where the hand has to be [m]."""
+    """Return the desired position of the hand [m]."""
     rise = min(max((t - CLOSE) / LIFT, 0.0), 1.0)
     hand = np.array([0.0, 0.0, HEIGHT * rise * rise * (3.0 - 2.0 * rise)])
     return hand + shake(seconds)(t - CLOSE - LIFT) if t > CLOSE + LIFT else hand
 
 
 def finger_target(name: str, t: float) -> float:
-    """Target of both fingers [m]: a position inside the body, so that each presses with GRIP."""
+    """Return the target of both fingers [m]: a position inside the body, so that each presses with GRIP."""
     closing = min(t / (0.8 * CLOSE), 1.0)
     return (1.0 - closing) * 0.04 + closing * (HALF_WIDTH[name] - GRIP / FINGER_KP)
 
@@ -76,7 +76,7 @@ MOVED = HAND_INERTIA + np.array([0.96, 0.86, 0.76])
 
 @functools.cache
 def hand_motion(dt: float, seconds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Positions [m] of the slides at every step, and the forces [N] that make semi-implicit steps follow them.
+    """Return positions [m] of the slides at every step, and the forces [N] for semi-implicit steps to follow them.
 
     The forces carry inertia, the damping of the weak drive and the weight of the hand, not that of the grasped body.
     """
@@ -88,7 +88,7 @@ def hand_motion(dt: float, seconds: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def add_gripper(b: newton.ModelBuilder, name: str) -> None:
-    """The hand with open fingers around the middle of a body that stands on the ground, and that body."""
+    """Add the hand with open fingers around the middle of a body on the ground, and that body."""
     drive = {"target_ke": HAND_KP, "target_kd": HAND_KD, "armature": HAND_INERTIA, "actuator_mode": MODE.POSITION}
     joints, parent, at = [], -1, pose((0.0, 0.0, HALF_HEIGHT[name]))
     for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)):
@@ -136,23 +136,23 @@ def add_gripper(b: newton.ModelBuilder, name: str) -> None:
 
 @dataclass
 class Grasp:
-    """What happened to one body."""
+    """Result for one body."""
 
     slip: float
     """Largest distance along the pads from where it was when the shaking began [m]."""
     drift: float
-    """The same at the end, averaged over the last 0.2 s [m]."""
+    """Distance along the pads at the end, averaged over the last 0.2 s [m]."""
     failures: int = 0
     """World-steps that did not converge."""
 
     @property
     def dropped(self) -> bool:
-        """Whether it left the pads."""
+        """True if the body left the pads."""
         return not self.slip < DROPPED
 
 
 def run_sap(dt: float, seconds: float, **options: Any) -> dict[str, Grasp]:
-    """Three worlds, one body each; ``options`` go to the solver."""
+    """Run three worlds, one body each; ``options`` go to the solver."""
     main = newton.ModelBuilder(up_axis=newton.Axis.Z)
     main.rigid_gap = 0.002
     for name in OBJECTS:
@@ -189,7 +189,7 @@ def run_sap(dt: float, seconds: float, **options: Any) -> dict[str, Grasp]:
 
 
 def summarize(relative: np.ndarray, dt: float, failures: int = 0) -> Grasp:
-    """Slip from positions relative to the hand, [steps, 3]."""
+    """Compute the slip from positions relative to the hand, [steps, 3]."""
     along = (relative - relative[0])[:, [0, 2]]  # y is the direction of the squeeze
     return Grasp(
         slip=float(np.linalg.norm(along, axis=1).max()),
@@ -212,7 +212,7 @@ MUJOCO = {
 
 
 def hold(dt: float, quick: bool, bound: float) -> Outcome:
-    """All three bodies at one time step; the long form adds the default preset and MuJoCo for comparison."""
+    """Run all three bodies at one time step; the long form adds the default preset and MuJoCo for comparison."""
     seconds = 2.0 if quick else 16.0
     outcome = Outcome()
     results: dict[str, dict[str, Grasp]] = {}
@@ -254,11 +254,11 @@ def hold(dt: float, quick: bool, bound: float) -> Outcome:
 
 @case("grasp/2-ms", "cube, ball and bottle are lifted and shaken at a step of 2 ms", slow=True)
 def fine_steps(quick: bool) -> Outcome:
-    """See `hold`."""
+    """Run `hold` with fine steps."""
     return hold(0.002, quick, 1.0)
 
 
 @case("grasp/10-ms", "cube, ball and bottle are lifted and shaken at a step of 10 ms", slow=True)
 def coarse_steps(quick: bool) -> Outcome:
-    """See `hold`."""
+    """Run `hold` with coarse steps."""
     return hold(0.01, quick, 4.0)

@@ -1,4 +1,4 @@
-"""The grasps of `grasp` in MuJoCo: same masses, drives, shapes, friction coefficient, time step and motion."""
+"""Grasps of `grasp` in MuJoCo, with equal masses, drives, shapes, friction coefficient, time step and motion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = {
 
 
 def mjcf(name: str, dt: float, option: str) -> str:
-    """The model; ``option`` are further attributes of MuJoCo's option element."""
+    """Return the model; ``option`` are further attributes of MuJoCo's option element."""
     tip = " ".join(map(str, grasp.TIP))
     fingers = "".join(
         f'<body name="finger{i}" pos="0 {side * grasp.TIP[1]} 0"><inertial mass="0.015" pos="0 {-side * grasp.TIP[1]} '
@@ -48,7 +48,7 @@ def mjcf(name: str, dt: float, option: str) -> str:
 
 
 def run_mujoco(name: str, dt: float, seconds: float, option: str = "") -> grasp.Grasp:
-    """One body through the whole motion."""
+    """Run one body through the whole motion."""
     import mujoco
 
     model: Any = mujoco.MjModel.from_xml_string(mjcf(name, dt, option))

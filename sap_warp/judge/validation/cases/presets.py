@@ -1,4 +1,4 @@
-"""Delta_precision and Delta_model of the presets over the shipped scenes."""
+"""Differences Delta_precision and Delta_model of the presets over the shipped scenes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RANDOM_START = ("free_cube", "double_pendulum", "humanoid", "spheres", "box_stac
 
 @case("presets/deltas", "what precision and contact model change in one step of every shipped scene", slow=True)
 def deltas(quick: bool) -> Outcome:
-    """Norms over the dofs of a world, of single steps from the same states along a run with approx64."""
+    """Measure norms over the dofs of a world, of single steps from equal states along a run with approx64."""
     outcome, lines = Outcome(), []
     shipped = [name for name, file in shipped_scenes().items() if runs_offline(file)]
     for scene in ("free_cube", "double_pendulum") if quick else shipped:

@@ -18,7 +18,7 @@ WALL = 0.2
 
 
 def clutter(seed: int = 5, count: int = 24) -> newton.Model:
-    """Balls and boxes of 0.1 to 1 kg over a square pen, dropped in layers of four with random turns."""
+    """Return balls and boxes of 0.1 to 1 kg over a square pen, dropped in layers of four with random turns."""
     rng = np.random.default_rng(seed)
     b = new_builder()
     b.rigid_gap = 0.002

@@ -20,7 +20,7 @@ from ..result import Outcome, case
 READY = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
 """Angles of the arm [rad]: the hand points down, half a metre above the base."""
 SQUEEZE = 0.015
-"""How far inside the body the fingers' targets are [m]; with 1000 N/m that is 15 N each."""
+"""Depth of the fingers' targets inside the body [m]; with 1000 N/m that is 15 N each."""
 TIP_HEIGHT = 0.045
 """Middle of the pads in a finger's frame [m]."""
 SHAPES: dict[str, list[dict[str, Any]]] = {
@@ -33,11 +33,11 @@ SHAPES: dict[str, list[dict[str, Any]]] = {
 }
 HALF_WIDTH = {"ball": 0.03, "cube": 0.025, "bottle": 0.03}
 LOST = 20.0
-"""A body that has moved this far along the pads has left them [mm]."""
+"""Distance along the pads from which a body counts as lost [mm]."""
 
 
 def scene(name: str, dt: float, place: np.ndarray) -> dict[str, Any]:
-    """The arm, with a body at the pose ``place``."""
+    """Return the arm, with a body at this pose."""
     source = {"package": {"name": "example-robot-data", "path": "robots/panda_description/urdf/panda.urdf"}}
     arm = {"id": "panda", "type": "urdf", "source": source, "floating": False, "collapse_fixed_joints": True}
     place = place.astype(float)
@@ -65,20 +65,20 @@ def scene(name: str, dt: float, place: np.ndarray) -> dict[str, Any]:
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Vectors v turned by quaternions q (xyzw), [..., 3]."""
+    """Rotate vectors v by quaternions q (xyzw), [..., 3]."""
     u, s = q[..., :3], q[..., 3:]
     return v + 2.0 * np.cross(u, np.cross(u, v) + s * v)
 
 
 def finger_bodies(sim: Any) -> list[int]:
-    """Both fingers, by their numbers in a world."""
+    """Return both fingers, by their numbers in a world."""
     per_world = sim.model.body_count // sim.world_count
     return [i for i, label in enumerate(sim.model.body_label[:per_world]) if "finger" in str(label)]
 
 
 @functools.cache
 def between_pads(name: str, dt: float) -> np.ndarray:
-    """Where a body has to be to lie between the pads of the arm at rest [m, quaternion xyzw]."""
+    """Return the pose of a body between the pads of the arm at rest [m, quaternion xyzw]."""
     from ....simulation import Simulation
 
     quiet: dict[str, Any] = {"notes": False}
@@ -92,7 +92,7 @@ def between_pads(name: str, dt: float) -> np.ndarray:
 
 
 def swings(worlds: int) -> Callable[[float], np.ndarray]:
-    """Target angles of the arm by time [rad], (worlds, 7): three random sines for each joint, from 1 s on."""
+    """Return target angles of the arm by time [rad], (worlds, 7): three random sines for each joint, from 1 s on."""
     rng = np.random.default_rng(0)
     frequency = rng.uniform(0.3, 2.0, (worlds, 7, 3))
     phase = rng.uniform(0.0, 2.0 * math.pi, (worlds, 7, 3))
@@ -136,13 +136,13 @@ class Shaken:
         self.sim.joint_target_q.assign(self.targets)
 
     def held(self) -> np.ndarray:
-        """Where the bodies are, seen from the hands [m], (worlds, 3)."""
+        """Return the positions of the bodies in the frames of the hands [m], (worlds, 3)."""
         poses = self.sim.body_q.numpy()
         return seen_from_hand(poses[:, self.fingers], poses[:, -1, :3])
 
 
 def seen_from_hand(fingers: np.ndarray, body: np.ndarray) -> np.ndarray:
-    """Where a body is between two fingers [m]; y is the direction of the squeeze.
+    """Return the position of a body between two fingers [m]; y is the direction of the squeeze.
 
     Args:
         fingers: Poses of both, position and quaternion xyzw, (..., 2, 7).
@@ -153,7 +153,7 @@ def seen_from_hand(fingers: np.ndarray, body: np.ndarray) -> np.ndarray:
 
 
 def largest_slip(seen: list[np.ndarray]) -> np.ndarray:
-    """How far bodies moved along the pads at most [mm], from what `seen_from_hand` gave at a number of times."""
+    """Return the largest slip of bodies along the pads [mm], from positions by `seen_from_hand` over time."""
     along = (np.array(seen) - seen[0])[..., [0, 2]]
     return 1e3 * np.linalg.norm(along, axis=-1).max(axis=0)
 
@@ -176,7 +176,7 @@ OTHERS = ("approx32", "drake")
 
 @case("grasp/shaken-arm", "an arm that swings all its joints keeps ball, cube and bottle in its hand", slow=True)
 def shaken_arm(quick: bool) -> Outcome:
-    """The preset `robot` has to hold everything; the long form shows the other presets beside it."""
+    """Require the preset `robot` to hold everything; the long form shows the other presets beside it."""
     seconds, outcome = (2.0 if quick else 20.0), Outcome()
     lines = []
     for dt, bounds in BOUNDS.items():

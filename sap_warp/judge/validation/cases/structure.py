@@ -20,7 +20,7 @@ DEPTH = 0.00390625
 
 
 def ball(k: float, mu: float = MU, height: float = RADIUS - DEPTH, gap: float = 0.0) -> newton.Model:
-    """A ball that overlaps the plane by DEPTH."""
+    """Return a ball that overlaps the plane by DEPTH."""
     b = new_builder()
     add_ground(b, k=k, mu=mu, gap=gap, tau=TAU)
     add_ball(b, (0.0, 0.0, height), radius=RADIUS, k=k, mu=mu, gap=gap, tau=TAU)
@@ -28,22 +28,22 @@ def ball(k: float, mu: float = MU, height: float = RADIUS - DEPTH, gap: float = 
 
 
 def one_step(model: newton.Model, qd: Any = (0.0,) * 6, **options: Any) -> Trial:
-    """A single step from the model's pose with public velocity ``qd``."""
+    """Take a single step from the model's pose with public velocity ``qd``."""
     sim = Trial(model, H, **{**TIGHT, **options})
     sim.set(qd=qd)
     return sim.step()
 
 
 def regularization(k: float, weight: float) -> tuple[float, float]:
-    """R_t and R_n of the contact law."""
+    """Return R_t and R_n of the contact law."""
     return 1e-3 * weight, max(weight / (4.0 * math.pi**2), 1.0 / (H * k * (H + TAU)))
 
 
 INERTIA = single(0.4 * RADIUS**2)
 ARM = RADIUS - 0.5 * DEPTH
-"""From the centre down to the midpoint of the overlap [m]."""
+"""Lever arm from the centre down to the midpoint of the overlap [m]."""
 MOBILITY = 1.0 + ARM**2 / INERTIA
-"""Of the point of contact in the tangent plane [1/kg]."""
+"""Mobility of the point of contact in the tangent plane [1/kg]."""
 WEIGHT = math.sqrt(2.0 * MOBILITY**2 + 1.0) / 3.0
 """|W|_F / 3 of the ball of 1 kg: W = diag(b, b, 1), b = 1 + a^2/I."""
 

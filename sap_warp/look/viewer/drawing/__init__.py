@@ -1,1 +1,1 @@
-"""What the page draws: bodies, contacts, joints and signals."""
+"""Drawing of the page: bodies, contacts, joints and signals."""

@@ -1,4 +1,4 @@
-"""Contacts of the last step as a page shows them: where, how deep, which force, sticking, sliding or separating."""
+"""Contacts of the last step as a page shows them: point, depth, force, sticking, sliding or separating."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...visuals import rotate
 STICKS, SLIDES, SEPARATES = range(3)
 NAMES = ("stiction", "sliding", "separating")
 COLORS = np.array([(46, 160, 67), (230, 120, 20), (150, 155, 165)], np.uint8)
-"""Of the three, in this order."""
+"""Colours of the three states, in this order."""
 AT_CONE = 0.995
-"""Friction of at least so much of what the cone allows is sliding."""
+"""Share of the largest friction force from which on a contact counts as sliding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +23,17 @@ class ShownContacts:
     """Contacts of some worlds; arrays of one entry per contact."""
 
     world: np.ndarray
-    """World."""
+    """World of the contact."""
     point: np.ndarray
-    """Between the two surfaces [m], frame of the world, shape (contacts, 3)."""
+    """Point between the two surfaces [m], frame of the world, shape (contacts, 3)."""
     normal: np.ndarray
-    """Into the body that the force acts on, shape (contacts, 3)."""
+    """Unit normal into the body that the force acts on, shape (contacts, 3)."""
     force: np.ndarray
-    """On the body that moves, or on that of shape 1 if both do [N], shape (contacts, 3)."""
+    """Force on the body that moves, or on that of shape 1 if both do [N], shape (contacts, 3)."""
     mu: np.ndarray
     """Coefficient of friction."""
     depth: np.ndarray
-    """How far the surfaces overlap [m]; negative for a gap."""
+    """Overlap of the surfaces [m]; negative for a gap."""
     state: np.ndarray
     """`STICKS`, `SLIDES` or `SEPARATES`."""
     body: np.ndarray
@@ -41,7 +41,7 @@ class ShownContacts:
 
 
 def read_contacts(sim: Any, worlds: Sequence[int], body_q: np.ndarray) -> ShownContacts:
-    """The contacts that the last step of ``worlds`` used, at bodies that are now at ``body_q``."""
+    """Return the contacts that the last step of ``worlds`` used, at bodies that are now at ``body_q``."""
     parts = [part for shard in sim.shards if (part := _read_shard(sim, shard, worlds, body_q)) is not None]
     if not parts:
         none = np.zeros((0, 3))
@@ -53,12 +53,12 @@ def read_contacts(sim: Any, worlds: Sequence[int], body_q: np.ndarray) -> ShownC
 
 
 def _rows(shard: Any, worlds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Contact rows in use of ``worlds``, and the world of each; distance rows are left out."""
+    """Return the used contacts of ``worlds``, and the world of each; distance bounds are left out."""
     data = shard.solver.contact_stage.data
     counts = data.count.numpy()[worlds]
-    place = np.arange(int(counts.max(initial=0)))
-    rows = worlds[:, None] * int(data.capacity) + place
-    used = place < counts[:, None]
+    slot = np.arange(int(counts.max(initial=0)))
+    rows = worlds[:, None] * int(data.capacity) + slot
+    used = slot < counts[:, None]
     used[used] &= data.source.numpy()[rows[used]] >= 0
     return rows[used], np.broadcast_to(worlds[:, None], rows.shape)[used]
 
@@ -104,7 +104,7 @@ def _read_shard(sim: Any, shard: Any, worlds: Sequence[int], body_q: np.ndarray)
 
 
 def classify(force: np.ndarray, normal: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """`STICKS`, `SLIDES` or `SEPARATES` for forces [N] on shape 1 and normals from shape 0 to it.
+    """Return `STICKS`, `SLIDES` or `SEPARATES` for forces [N] on shape 1 and normals from shape 0 to it.
 
     A contact without friction never sticks.
     """
@@ -115,7 +115,7 @@ def classify(force: np.ndarray, normal: np.ndarray, mu: np.ndarray) -> np.ndarra
 
 
 def deepest(sim: Any) -> float:
-    """Largest overlap of the last step over all worlds [m]; zero if nothing touches."""
+    """Return the largest overlap of the last step over all worlds [m]; zero if nothing touches."""
     most = 0.0
     for shard in sim.shards:
         data = shard.solver.contact_stage.data

@@ -1,4 +1,4 @@
-"""Small things of which a page shows many, and not always as many: arrows, points, cones, boxes."""
+"""Small things that a page shows many of, in changing numbers: arrows, points, cones, boxes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ....model.shapes import shape_type_named
 from ...visuals import make_geometry
 
 
 def turn_z(direction: np.ndarray) -> np.ndarray:
-    """Quaternions (wxyz) that turn z into unit vectors, shape (n, 4)."""
+    """Return quaternions (wxyz) that turn z into unit vectors, shape (n, 4)."""
     x, y, z = direction[:, 0], direction[:, 1], direction[:, 2]
     w = 1.0 + z
     upside_down = w < 1e-9
@@ -18,25 +19,30 @@ def turn_z(direction: np.ndarray) -> np.ndarray:
     return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
 
 
-def unit_mesh(kind: Any, scale: tuple[float, float, float], segments: int = 12) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and faces of a `newton.GeoType`."""
-    geometry = make_geometry(int(kind), scale, None, segments)
+def unit_mesh(name: str, scale: tuple[float, float, float], segments: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Return vertices and faces of a type of shape, by its name."""
+    geometry = make_geometry(shape_type_named(name).type, scale, None, segments)
     assert geometry is not None
     return geometry.vertices, geometry.faces
 
 
 class Instances:
-    """Instances of one mesh. There is room for more than are shown; the room grows when it is not enough."""
+    """Instances of one mesh, with a capacity that grows when it is exceeded."""
 
     def __init__(
-        self, server: Any, name: str, mesh: tuple[np.ndarray, np.ndarray], opacity: float | None = None, room: int = 64
+        self,
+        server: Any,
+        name: str,
+        mesh: tuple[np.ndarray, np.ndarray],
+        opacity: float | None = None,
+        capacity: int = 64,
     ):
-        """Nothing is sent before something is shown."""
-        self._server, self._name, self._mesh, self._opacity, self._room = server, name, mesh, opacity, room
+        """Store the mesh; it is sent when something is shown."""
+        self._server, self._name, self._mesh, self._opacity, self._capacity = server, name, mesh, opacity, capacity
         self._handle: Any = None
 
     def set(self, position: np.ndarray, wxyz: np.ndarray, scale: np.ndarray, color: np.ndarray) -> None:
-        """Show instances at these places.
+        """Show instances at these positions.
 
         Args:
             position: [m], shape (n, 3).
@@ -45,19 +51,19 @@ class Instances:
             color: 0 to 255, shape (n, 3) or (3,).
         """
         count = len(position)
-        if self._handle is None or count > self._room:
+        if self._handle is None or count > self._capacity:
             if count == 0:
                 return
-            while self._room < count:
-                self._room *= 2
+            while self._capacity < count:
+                self._capacity *= 2
             self._make()
-        room = self._room
-        places, turns = np.zeros((room, 3), np.float32), np.zeros((room, 4), np.float32)
-        sizes, colors = np.zeros((room, 3), np.float32), np.zeros((room, 3), np.uint8)
+        capacity = self._capacity
+        positions, turns = np.zeros((capacity, 3), np.float32), np.zeros((capacity, 4), np.float32)
+        sizes, colors = np.zeros((capacity, 3), np.float32), np.zeros((capacity, 3), np.uint8)
         turns[:, 0] = 1.0
-        places[:count], turns[:count], sizes[:count], colors[:count] = position, wxyz, scale, color
+        positions[:count], turns[:count], sizes[:count], colors[:count] = position, wxyz, scale, color
         handle = self._handle
-        handle.batched_positions, handle.batched_wxyzs = places, turns
+        handle.batched_positions, handle.batched_wxyzs = positions, turns
         handle.batched_scales, handle.batched_colors = sizes, colors
         handle.visible = count > 0
 
@@ -67,16 +73,16 @@ class Instances:
             self._handle.visible = False
 
     def _make(self) -> None:
-        room = self._room
-        turns = np.zeros((room, 4), np.float32)
+        capacity = self._capacity
+        turns = np.zeros((capacity, 4), np.float32)
         turns[:, 0] = 1.0
         self._handle = self._server.scene.add_batched_meshes_simple(
             self._name,
             *self._mesh,
             turns,
-            np.zeros((room, 3), np.float32),
-            batched_scales=np.zeros((room, 3), np.float32),
-            batched_colors=np.zeros((room, 3), np.uint8),
+            np.zeros((capacity, 3), np.float32),
+            batched_scales=np.zeros((capacity, 3), np.float32),
+            batched_colors=np.zeros((capacity, 3), np.uint8),
             opacity=self._opacity,
             lod="off",
             cast_shadow=False,
@@ -86,13 +92,11 @@ class Instances:
 
 
 class Rods:
-    """Straight rods between pairs of points: lines that are cheap to draw without a graphics card too."""
+    """Straight rods between pairs of points, lines that are cheap to draw without a graphics card."""
 
     def __init__(self, server: Any, name: str, segments: int = 6):
-        """Nothing is sent before something is shown."""
-        import newton
-
-        vertices, faces = unit_mesh(newton.GeoType.CYLINDER, (1.0, 0.5, 0.0), segments)
+        """Prepare the rods; nothing is sent before something is shown."""
+        vertices, faces = unit_mesh("cylinder", (1.0, 0.5, 0.0), segments)
         self._rods = Instances(server, name, (vertices + np.array([0.0, 0.0, 0.5], np.float32), faces))
 
     def set(self, points: np.ndarray, color: np.ndarray, thickness: float) -> None:
@@ -109,14 +113,12 @@ class Rods:
 
 
 class Arrows:
-    """Arrows of equal thickness, from where they start."""
+    """Arrows of equal thickness, given by start and vector."""
 
     def __init__(self, server: Any, name: str):
-        """Nothing is sent before something is shown."""
-        import newton
-
-        shaft = unit_mesh(newton.GeoType.CYLINDER, (1.0, 0.5, 0.0))
-        head = unit_mesh(newton.GeoType.CONE, (1.0, 0.5, 0.0))
+        """Prepare the arrows; nothing is sent before something is shown."""
+        shaft = unit_mesh("cylinder", (1.0, 0.5, 0.0))
+        head = unit_mesh("cone", (1.0, 0.5, 0.0))
         up = np.array([0.0, 0.0, 0.5], np.float32)
         self._shaft = Instances(server, f"{name}/shaft", (shaft[0] + up, shaft[1]))
         self._head = Instances(server, f"{name}/head", (head[0] + up, head[1]))

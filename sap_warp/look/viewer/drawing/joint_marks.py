@@ -1,4 +1,4 @@
-"""Joint axes as arrows, and limits as arcs or tracks with a mark where the joint is."""
+"""Marks of joints: axes as arrows, and limits as arcs or tracks with the present position."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _AXIS = np.array((40, 110, 220), np.uint8)
 _RANGE = np.array((250, 180, 40), np.uint8)
 _NOW = np.array((220, 50, 50), np.uint8)
 _ARC = 16
-"""Segments of an arc."""
+"""Number of segments of an arc."""
 _ENDLESS = 1.0e6
-"""Limits beyond this are none."""
+"""Magnitude from which on a limit counts as infinite."""
 
 
 class JointMarks:
     """Marks of revolute and prismatic dofs of the worlds that are shown; other joints have no axis to show."""
 
     def __init__(self, server: Any, sim: Any, stage: Any, size: float):
-        """Nothing is sent before something is shown."""
+        """Prepare the marks; nothing is sent before something is shown."""
         self._server, self._sim, self._stage, self._size = server, sim, stage, size
         self._arrows = Arrows(server, "/marks/axes")
         self._ranges = Rods(server, "/marks/limits")
@@ -58,7 +58,7 @@ class JointMarks:
 
 
 def _dofs(model: newton.Model) -> dict[str, np.ndarray]:
-    """Revolute and prismatic dofs: numbers, frames and axes."""
+    """Return numbers, frames and axes of revolute and prismatic dofs."""
     kinds, parents = model.joint_type.numpy(), model.joint_parent.numpy()
     starts, coords = model.joint_qd_start.numpy(), model.joint_q_start.numpy()
     dims, axes, frames = model.joint_dof_dim.numpy(), model.joint_axis.numpy(), model.joint_X_p.numpy()
@@ -88,7 +88,7 @@ def limit_marks(
     high: np.ndarray,
     size: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lines [m] of shape (n, 2, 3) and their colours (n, 3): ranges of dofs with limits, and where they are.
+    """Return lines [m], shape (n, 2, 3), and colours (n, 3) of the ranges of dofs with limits and their positions.
 
     Args:
         anchor: Of each joint [m], shape (joints, 3).

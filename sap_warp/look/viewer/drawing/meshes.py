@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from ....model.shapes import shape_type_named
 from ...visuals import VisualBatch, rotate
 
 MOST_TRIANGLES = 400_000
-"""Triangles of all bodies together: what a computer without a graphics card still draws ten times a second."""
+"""Most triangles of all bodies, which a computer without a graphics card draws ten times a second."""
 FEWEST_TRIANGLES = 24
-"""Of a mesh, however many there are."""
+"""Fewest triangles to which a mesh is reduced."""
 LARGEST_PICTURE = 512
-"""Pixels of a texture along each side."""
+"""Largest width and height of a texture [pixels]."""
 CREASE = np.radians(35.0)
-"""Edges of meshes that are sharper than this are seen as edges [rad]."""
+"""Angle between triangles above which an edge is drawn sharp [rad]."""
 
 
 @dataclass(eq=False)
 class Template:
-    """What some bodies look like, and which they are."""
+    """Mesh of bodies that look alike, and their instances."""
 
     glb: bytes
     """Meshes in the frame of the body."""
@@ -31,12 +32,12 @@ class Template:
     world: np.ndarray
     """World of each instance; -1 if all worlds share it. Shape (instances,)."""
     pose: np.ndarray
-    """In the frame of the body [m, quaternion xyzw], shape (instances, 7)."""
+    """Pose in the frame of the body [m, quaternion xyzw], shape (instances, 7)."""
     corners: np.ndarray
-    """Of a box around the meshes, in their frame [m], shape (8, 3)."""
+    """Corners of a box around the meshes, in their frame [m], shape (8, 3)."""
 
     def only(self, worlds: Sequence[int]) -> Template | None:
-        """The instances of some worlds; None if there are none."""
+        """Return the instances of some worlds; None if there are none."""
         keep = np.isin(self.world, worlds)
         if not keep.any():
             return None
@@ -44,7 +45,7 @@ class Template:
 
     @property
     def moves(self) -> bool:
-        """Whether there is anything to send again."""
+        """True if any instance moves and has to be sent again."""
         return bool((self.body >= 0).any())
 
 
@@ -56,7 +57,7 @@ class _Part:
 
 
 def choose_segments(round_shapes: int) -> int:
-    """Triangles around round shapes, of which so many are drawn."""
+    """Choose the number of segments of round shapes, of which so many are drawn."""
     for segments in (24, 16, 12, 8):
         if 2 * segments * (2 * max(2, segments // 4)) * round_shapes <= MOST_TRIANGLES // 2:
             return segments
@@ -95,7 +96,7 @@ def make_templates(batches: Sequence[VisualBatch]) -> list[Template]:
 
 
 def _by_picture(parts: list[_Part], share: float) -> list[list[_Part]]:
-    """Parts that can be one mesh: those without a picture together, each other one alone.
+    """Group parts into meshes: those without a picture together, each other one alone.
 
     A body of several meshes is several templates: viser 1.1.1 can only let the mouse take hold of single meshes.
     """
@@ -105,7 +106,7 @@ def _by_picture(parts: list[_Part], share: float) -> list[list[_Part]]:
 
 
 def _make_template(parts: list[_Part], instances: list[tuple[int, int, np.ndarray]], share: float) -> Template:
-    points = np.concatenate([_placed(part) for part in parts])
+    points = np.concatenate([_vertices(part) for part in parts])
     low, high = points.min(axis=0), points.max(axis=0)
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
     return Template(
@@ -117,12 +118,12 @@ def _make_template(parts: list[_Part], instances: list[tuple[int, int, np.ndarra
     )
 
 
-def _placed(part: _Part) -> np.ndarray:
+def _vertices(part: _Part) -> np.ndarray:
     return part.pose[:3] + rotate(part.pose[3:], part.batch.geometry.vertices.astype(np.float64))
 
 
 def _make_glb(parts: list[_Part], share: float) -> bytes:
-    """One mesh with a ``share`` of the triangles; colours belong to its vertices, a picture to all of it."""
+    """Make one mesh with a ``share`` of the triangles; colours are by vertex, a picture is for all of it."""
     import trimesh
 
     if len(parts) == 1 and share == 1.0 and parts[0].batch.geometry.texture is not None:
@@ -132,21 +133,22 @@ def _make_glb(parts: list[_Part], share: float) -> bytes:
     meshes, colors = [], []
     for part in parts:
         geometry = part.batch.geometry
-        points, faces = coarsen(_placed(part), geometry.faces, max(FEWEST_TRIANGLES, share * len(geometry.faces)))
+        points, faces = coarsen(_vertices(part), geometry.faces, max(FEWEST_TRIANGLES, share * len(geometry.faces)))
         mesh: Any = trimesh.Trimesh(points, faces, process=not geometry.rounded)
         if not geometry.rounded:
             mesh = trimesh.graph.smooth_shade(mesh, angle=CREASE)
         meshes.append(mesh)
         colors.append(np.tile([*(255.0 * linear(part.color)), 255.0], (len(mesh.vertices), 1)))
     whole: Any = trimesh.util.concatenate(meshes)
-    closed = not any("mesh" in part.batch.kind for part in parts)  # those of files may have holes, or be inside out
+    # meshes of files may have holes, or be inside out
+    closed = not any(shape_type_named(part.batch.kind).has_vertices for part in parts)
     whole.visual = trimesh.visual.TextureVisuals(material=_material((1.0, 1.0, 1.0), closed))
     whole.visual.vertex_attributes["color"] = np.concatenate(colors).round().astype(np.uint8)
     return trimesh.Scene(whole).export(file_type="glb", include_normals=True)
 
 
 def coarsen(points: np.ndarray, faces: np.ndarray, most: float) -> tuple[np.ndarray, np.ndarray]:
-    """At most ``most`` triangles: points that share a cell of a grid become one, on the finest grid that is enough."""
+    """Reduce to at most ``most`` triangles by merging points that share a cell of the finest possible grid."""
     if len(faces) <= most:
         return points, faces
     low, span = points.min(axis=0), max(float(np.ptp(points, axis=0).max()), 1e-12)
@@ -173,14 +175,14 @@ def _merge(points: np.ndarray, faces: np.ndarray, cell: np.ndarray) -> tuple[np.
 
 
 def _textured(part: _Part) -> Any:
-    """A mesh with its picture; None if the picture cannot be read."""
+    """Return a mesh with its picture; None if the picture cannot be read."""
     import trimesh
 
     geometry = part.batch.geometry
     image = _load_picture(geometry.texture)
     if image is None:
         return None
-    mesh = trimesh.Trimesh(_placed(part), geometry.faces, process=False)
+    mesh = trimesh.Trimesh(_vertices(part), geometry.faces, process=False)
     material = _material(part.color)
     material.baseColorTexture = image
     mesh.visual = trimesh.visual.TextureVisuals(uv=np.asarray(geometry.uvs), material=material)
@@ -188,7 +190,7 @@ def _textured(part: _Part) -> Any:
 
 
 def _load_picture(source: Any) -> Any:
-    """A picture that is small enough to be sent with each mesh that has it; None if it cannot be read."""
+    """Load a picture, reduced so that it can be sent with each mesh; None if it cannot be read."""
     from newton.utils import load_texture
     from PIL import Image
 
@@ -202,7 +204,7 @@ def _load_picture(source: Any) -> Any:
 
 
 def linear(color: Sequence[float]) -> np.ndarray:
-    """A colour for the screen as shares of light, as files have it."""
+    """Return linear values of an sRGB colour, as files store it."""
     given = np.asarray(color, np.float64)
     return np.where(given <= 0.04045, given / 12.92, ((given + 0.055) / 1.055) ** 2.4)
 
@@ -215,11 +217,11 @@ def _material(color: Sequence[float], closed: bool = False) -> Any:
     )
 
 
-def place(template: Template, body_q: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions [m] and quaternions (wxyz) of the instances, single precision.
+def instance_poses(template: Template, body_q: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions [m] and quaternions (wxyz) of the instances, in single precision.
 
     Args:
-        template: What to place.
+        template: The instances.
         body_q: Poses of all bodies [m, quaternion xyzw], shape (bodies, 7).
         offsets: Where each world is shown [m], shape (worlds + 1, 3); the last entry is for what all worlds share.
     """
@@ -233,10 +235,10 @@ def place(template: Template, body_q: np.ndarray, offsets: np.ndarray) -> tuple[
 
 
 def bounds(templates: Sequence[Template], body_q: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper corner of all that is shown [m]."""
+    """Return lower and upper corner of all that is shown [m]."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for template in templates:
-        position, wxyz = place(template, body_q, offsets)
+        position, wxyz = instance_poses(template, body_q, offsets)
         turned = rotate(wxyz[:, None, (1, 2, 3, 0)].astype(np.float64), template.corners[None])
         points = (position[:, None] + turned).reshape(-1, 3)
         low, high = np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))

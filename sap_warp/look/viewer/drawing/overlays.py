@@ -1,11 +1,10 @@
-"""What can be laid over a scene: contact points and forces, friction cones, frames, masses, inertias, joints."""
+"""Overlays of a scene: contact points and forces, friction cones, frames, masses, inertias, joints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import newton
 import numpy as np
 
 from ...visuals import multiply, rotate
@@ -13,16 +12,15 @@ from .contacts import COLORS, SEPARATES, ShownContacts, read_contacts
 from .instances import Arrows, Instances, turn_z, unit_mesh
 from .joint_marks import JointMarks
 
-_TYPES = newton.GeoType
 _MASS_COLOR = np.array((200, 60, 160), np.uint8)
 _INERTIA_COLOR = np.array((120, 80, 200), np.uint8)
 
 
 class Overlays:
-    """Switched on one by one; what is off costs nothing."""
+    """Overlays that are switched on one by one; those that are off cost nothing."""
 
     def __init__(self, server: Any, sim: Any, stage: Any, size: float):
-        """Everything is off.
+        """Begin with everything off.
 
         Args:
             server: Of the page.
@@ -35,10 +33,10 @@ class Overlays:
         """Factor on the length of force arrows."""
         self._on: set[str] = set()
         self._arrows = Arrows(server, "/marks/forces")
-        self._points = Instances(server, "/marks/points", unit_mesh(_TYPES.SPHERE, (1.0, 0.0, 0.0)))
+        self._points = Instances(server, "/marks/points", unit_mesh("sphere", (1.0, 0.0, 0.0)))
         self._cones = Instances(server, "/marks/cones", _open_cone(), opacity=0.3)
-        self._masses = Instances(server, "/marks/masses", unit_mesh(_TYPES.SPHERE, (1.0, 0.0, 0.0)))
-        self._boxes = Instances(server, "/marks/inertias", unit_mesh(_TYPES.BOX, (0.5, 0.5, 0.5)), opacity=0.35)
+        self._masses = Instances(server, "/marks/masses", unit_mesh("sphere", (1.0, 0.0, 0.0)))
+        self._boxes = Instances(server, "/marks/inertias", unit_mesh("box", (0.5, 0.5, 0.5)), opacity=0.35)
         self._joints = JointMarks(server, sim, stage, size)
         self._frames: Any = None
         self._frames_of: tuple[int, ...] = ()
@@ -66,11 +64,11 @@ class Overlays:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What can be switched on."""
+        """Names of the overlays."""
         return tuple(self._draws)
 
     def switch(self, name: str, on: bool) -> None:
-        """Show something, or no longer; names that are not known are ignored."""
+        """Switch an overlay on or off; unknown names are ignored."""
         if name not in self._draws:
             return
         if on:
@@ -80,7 +78,7 @@ class Overlays:
             self._hides[name]()
 
     def draw(self, body_q: np.ndarray) -> None:
-        """Send what is switched on."""
+        """Send the overlays that are on."""
         if not self._on:
             return
         contacts = None
@@ -91,7 +89,7 @@ class Overlays:
                 self._draws[name](body_q, contacts)
 
     def _choose_force_scale(self) -> float:
-        """The weight of a world as long as what is shown of it: arrows must come out of the bodies they act on."""
+        """Scale forces so that a world's weight is as long as what is shown of it."""
         model = self._sim.model
         mass = float(model.body_mass.numpy().sum()) / max(self._sim.world_count, 1)
         gravity = float(np.linalg.norm(model.gravity.numpy().reshape(-1, 3)[0])) or 9.81
@@ -126,12 +124,12 @@ class Overlays:
     # Bodies.
 
     def _bodies(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bodies of the worlds that are shown, and where these stand."""
+        """Return the bodies of the shown worlds, and the offsets of these."""
         offsets = self._sim.body_q.offsets
         ranges = [np.arange(offsets[world], offsets[world + 1]) for world in self._stage.chosen]
         bodies = np.concatenate(ranges) if ranges else np.zeros(0, np.int64)
-        place = np.repeat(self._stage.chosen, [len(part) for part in ranges]).astype(np.int64)
-        return bodies, self._stage.offsets[place]
+        world = np.repeat(self._stage.chosen, [len(part) for part in ranges]).astype(np.int64)
+        return bodies, self._stage.offsets[world]
 
     def _draw_frames(self, body_q: np.ndarray, contacts: ShownContacts | None) -> None:
         bodies, offsets = self._bodies()
@@ -153,7 +151,7 @@ class Overlays:
             self._frames.visible = False
 
     def _centres(self, body_q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bodies with mass, their centres on the page [m], and poses."""
+        """Return bodies with mass, their centres on the page [m], and poses."""
         bodies, offsets = self._bodies()
         model = self._sim.model
         heavy = model.body_mass.numpy()[bodies] > 0.0
@@ -182,7 +180,7 @@ class Overlays:
 
 
 def inertia_boxes(mass: np.ndarray, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sides [m] and axes (quaternions xyzw) of boxes of even density with these masses and inertias about the centre.
+    """Return sides [m] and axes (quaternions xyzw) of homogeneous boxes with these masses and inertias.
 
     A box of sides a, b, c has the moments m (b^2 + c^2) / 12, and so on.
     """
@@ -195,14 +193,14 @@ def inertia_boxes(mass: np.ndarray, inertia: np.ndarray) -> tuple[np.ndarray, np
 
 
 def quaternions(matrices: np.ndarray) -> np.ndarray:
-    """Quaternions xyzw of rotation matrices, shape (n, 3, 3)."""
+    """Return quaternions xyzw of rotation matrices, shape (n, 3, 3)."""
     from scipy.spatial.transform import Rotation
 
     return Rotation.from_matrix(matrices).as_quat() if len(matrices) else np.zeros((0, 4))
 
 
 def _open_cone(segments: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    """A cone of height 1 and radius 1 that opens along z, its tip in the origin, without a lid."""
+    """Return a cone of height 1 and radius 1 along z, its tip in the origin, without a lid."""
     angle = np.linspace(0.0, 2.0 * np.pi, segments, endpoint=False)
     rim = np.stack([np.cos(angle), np.sin(angle), np.ones(segments)], axis=1)
     this = np.arange(segments)

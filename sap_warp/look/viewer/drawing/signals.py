@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ..viewer import Viewer
 
 WINDOW = 600
-"""Readings that a plot holds."""
+"""Readings in a plot."""
 MOST_PLOTS = 4
 Read = Callable[[Any, int], float]
 
 
 def list_signals(sim: Any, world: int) -> dict[str, Read]:
-    """What can be plotted of a world, by name with unit; functions of simulation and world."""
+    """Return what can be plotted of a world, by name with unit: functions of simulation and world."""
     model = sim.model
     found: dict[str, Read] = {
         "height of the first body [m]": lambda sim, w: float(sim.body_q.world(w)[0, 2]),
@@ -44,8 +44,8 @@ def list_signals(sim: Any, world: int) -> dict[str, Read]:
     return found
 
 
-def _entry(view: str, place: int) -> Read:
-    return lambda sim, world: float(getattr(sim, view).world(world)[place])
+def _entry(view: str, entry: int) -> Read:
+    return lambda sim, world: float(getattr(sim, view).world(world)[entry])
 
 
 def _contact_force(sim: Any, world: int) -> float:
@@ -54,7 +54,7 @@ def _contact_force(sim: Any, world: int) -> float:
 
 
 def _kinetic_energy(sim: Any, world: int) -> float:
-    """Of the bodies; rotor inertia that joints have as armature is not part of it."""
+    """Return the kinetic energy of the bodies, without rotor inertia that joints have as armature."""
     from ...visuals import rotate
 
     own = slice(int(sim.body_q.offsets[world]), int(sim.body_q.offsets[world + 1]))
@@ -107,10 +107,10 @@ _COLORS = ("#2369af", "#d9822b", "#2e9e5b", "#a33ea1")
 
 
 class PlotPanel:
-    """Up to four plots; a reading per frame, sent a few times a second."""
+    """Panel of up to four plots; one reading per frame, sent a few times a second."""
 
     def __init__(self, viewer: Viewer, server: Any):
-        """The height of the first body."""
+        """Begin with the height of the first body."""
         self._viewer, self._server = viewer, server
         self.world = viewer.stage.worlds[0]
         self._signals = list_signals(viewer.sim, self.world)

@@ -1,4 +1,4 @@
-"""What stands on the page: bodies of the shown worlds as instances, colliding shapes, the places of the worlds."""
+"""Stage of the page: bodies of the shown worlds as instances, colliding shapes, the offsets of the worlds."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import newton
 import numpy as np
 
+from ....model.shapes import PLANES, shape_type, types_where
 from ...visuals import VisualBatch, find_colliders, find_visuals
 from ..options import MOST_WORLDS
-from .meshes import Template, bounds, choose_segments, make_templates, place
+from .meshes import Template, bounds, choose_segments, instance_poses, make_templates
 
-_TYPES = newton.GeoType
-_ROUND = (_TYPES.SPHERE, _TYPES.CAPSULE, _TYPES.ELLIPSOID, _TYPES.CYLINDER, _TYPES.CONE)
 _SHADOW_WORLDS = 16
-"""Worlds that cast shadows unless somebody switches them on or off."""
+"""Most worlds that cast shadows by default."""
 _WORLDS_LOOKED_AT = 8
-"""Worlds whose boxes tell whether all stand in one place."""
+"""Worlds whose boxes are compared to tell whether all worlds overlap."""
 _COLLIDER = (230, 120, 30)
 
 
@@ -40,8 +39,8 @@ class Stage:
         """Worlds on the page."""
         self.chosen: list[int] = list(self.worlds)
         """Those of them that are shown now."""
-        kinds = sim.model.shape_type.numpy()
-        rounds = np.isin(kinds, [int(kind) for kind in _ROUND]).sum() * len(self.worlds) / max(sim.world_count, 1)
+        rounds = np.isin(sim.model.shape_type.numpy(), types_where(lambda shape: shape.is_round)).sum()
+        rounds = rounds * len(self.worlds) / max(sim.world_count, 1)
         self._segments = choose_segments(int(rounds))
         self.templates = make_templates(find_visuals(sim, self.worlds, self._segments))
         self._home = world_offsets(sim, self.worlds, self.templates)
@@ -56,21 +55,21 @@ class Stage:
         self.cast_shadows(self.casts_shadows)
         body_q = self.body_q()
         for i, template in enumerate(self.templates):
-            position, wxyz = place(template, body_q, self.offsets)
+            position, wxyz = instance_poses(template, body_q, self.offsets)
             handle = server.scene.add_batched_glb(f"/bodies/{i}", template.glb, wxyz, position)
             self._handles.append(handle)
 
     def body_q(self) -> np.ndarray:
-        """Poses of all bodies, double precision."""
+        """Return poses of all bodies in double precision."""
         return self._sim.body_q.flat().astype(np.float64)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Corners of all that is shown now [m]."""
+        """Return the corners of all that is shown now [m]."""
         own = [part for template in self.templates if (part := template.only([*self.chosen, -1])) is not None]
         return bounds(own, self.body_q(), self.offsets)
 
     def world_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Corners of the first of the worlds [m]."""
+        """Return the corners of the first of the worlds [m]."""
         own = [part for template in self.templates if (part := template.only(self.worlds[:1])) is not None]
         return bounds(own, self.body_q(), self.offsets)
 
@@ -80,11 +79,11 @@ class Stage:
         self._server.scene.configure_default_lights(enabled=True, cast_shadow=on)
 
     def update(self, body_q: np.ndarray) -> None:
-        """Send where all is now."""
+        """Send the present poses."""
         if self._shows_visuals:
             for template, handle in zip(self.templates, self._handles, strict=True):
                 if template.moves:
-                    handle.batched_positions, handle.batched_wxyzs = self._place(template, body_q)
+                    handle.batched_positions, handle.batched_wxyzs = self._poses(template, body_q)
         if self._shows_colliders:
             for batch, handle in self._colliders:
                 if (batch.body >= 0).any():
@@ -92,8 +91,8 @@ class Stage:
                     handle.batched_positions = (position + self.offsets[batch.world]).astype(np.float32)
                     handle.batched_wxyzs = wxyz.astype(np.float32)
 
-    def _place(self, template: Template, body_q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return place(template, body_q, self.offsets)
+    def _poses(self, template: Template, body_q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return instance_poses(template, body_q, self.offsets)
 
     def choose(self, worlds: Sequence[int]) -> None:
         """Show some of the worlds; one alone stands in the middle."""
@@ -105,7 +104,7 @@ class Stage:
         self.offsets[hidden] = (0.0, 0.0, -1.0e6)  # out of sight; removing instances would send all meshes again
         body_q = self.body_q()
         for template, handle in zip(self.templates, self._handles, strict=True):
-            handle.batched_positions, handle.batched_wxyzs = self._place(template, body_q)
+            handle.batched_positions, handle.batched_wxyzs = self._poses(template, body_q)
         for batch, handle in self._colliders:
             handle.batched_positions = (batch.world_poses(body_q)[0] + self.offsets[batch.world]).astype(np.float32)
 
@@ -143,7 +142,7 @@ class Stage:
             self.update(self.body_q())
 
     def on_drag(self, function: Callable[[int, int, Any], Any]) -> None:
-        """Call ``function(body, world, event)`` when the mouse drags a body; body and world are the model's."""
+        """Call ``function(body, world, event)`` when the mouse drags a body; both are numbers in the model."""
 
         def attach(template: Template, handle: Any) -> None:
             async def dragged(event: Any) -> None:  # async: viser keeps the order of those
@@ -165,18 +164,18 @@ class Stage:
 
 
 def find_ground(model: newton.Model) -> float | None:
-    """Height of a horizontal infinite plane [m]; None if there is none."""
+    """Return the height of a horizontal infinite plane [m]; None if there is none."""
     kinds, scales, poses = model.shape_type.numpy(), model.shape_scale.numpy(), model.shape_transform.numpy()
-    for i in np.flatnonzero(kinds == int(newton.GeoType.PLANE)):
+    for i in np.flatnonzero(np.isin(kinds, PLANES)):
         x, y = poses[i][3:5]
         is_level = 1.0 - 2.0 * (x * x + y * y) > 0.999
-        if is_level and min(scales[i][:2]) <= 0.0 and model.shape_body.numpy()[i] < 0:
+        if is_level and not shape_type(kinds[i]).is_finite(scales[i]) and model.shape_body.numpy()[i] < 0:
             return float(poses[i][2])
     return None
 
 
 def world_offsets(sim: Any, worlds: Sequence[int], templates: Sequence[Template]) -> np.ndarray:
-    """Where to show the worlds [m], shape (worlds + 1, 3): on a grid if they all stand in one place."""
+    """Return where to show the worlds [m], shape (worlds + 1, 3): on a grid if they all overlap."""
     found = np.zeros((sim.world_count + 1, 3))
     if len(worlds) < 2:
         return found

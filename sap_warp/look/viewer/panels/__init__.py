@@ -1,1 +1,1 @@
-"""What people act with on the page: panels, controls, sliders of joints, dragging."""
+"""Widgets of the page: panels, controls, sliders of joints, dragging."""

@@ -1,4 +1,4 @@
-"""The panel of a page: what can be asked for, and what is said."""
+"""Control panel of a page: what can be asked for, and what is shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SPEEDS = {"1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1 (real time)": 1.0, "2": 2.0, "4": 4.0}
 AS_FAST = "as fast as it goes"
 MOST_GRAVITY = 50.0
-"""Gravity that a page can set along each axis [m/s^2]."""
+"""Largest gravity that a page can set along each axis [m/s^2]."""
 _MOST_DIAGNOSED = 16
 _PULL_COLOR = np.array((20, 140, 200), np.uint8)
 _ALL, _ONE = "all worlds", "this world"
@@ -32,7 +32,7 @@ SLOW_PERIOD = 0.25
 
 
 class Controls:
-    """Widgets and what they do. All values from a page are checked here again: a page can send anything."""
+    """Widgets and their actions. All values are checked here: a page can send anything."""
 
     def __init__(self, viewer: Viewer, server: Any):
         """Send the widgets."""
@@ -200,7 +200,7 @@ class Controls:
         self.plots.read()
 
     def _draw_pull(self) -> None:
-        """A line from the body to the pointer."""
+        """Draw a line from the body to the pointer."""
         line = self._viewer.drag.line()
         if line is None:
             self._line.hide()
@@ -210,7 +210,7 @@ class Controls:
         self._line.set(points, _PULL_COLOR, 0.008 * self.overlays.size)
 
     def update(self) -> None:
-        """Called for every frame, moving or not."""
+        """Update the widgets; called for every frame, also while time stands still."""
         self.status.update()
         now = time.perf_counter()
         if now >= self._slow_due:
@@ -227,7 +227,7 @@ _SEVERITY_COLORS = {"problem": "#c92a2a", "warning": "#d9822b", "info": "#2369af
 
 
 def describe_findings(report: Any) -> str:
-    """A `sap_warp.judge.diagnose` report as HTML, worst first."""
+    """Format a `sap_warp.judge.diagnose` report as HTML, worst finding first."""
     if not report.findings:
         return _paragraph("Nothing found in the last 2 s of simulated time.")
     parts = []

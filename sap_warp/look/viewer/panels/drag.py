@@ -1,4 +1,4 @@
-"""Pulling a body with the mouse: a damped spring from where it was taken to the pointer, as an external force.
+"""Pull a body with the mouse: a damped spring from the grabbed point to the pointer, as an external force.
 
 The force acts through `Simulation.body_f` and is bounded: k is what moves the whole mechanism at a leisurely pace, less
 where the body is so light that the step would make the spring unstable. The bound is rigorous: a body in a mechanism
@@ -15,7 +15,7 @@ import numpy as np
 from ...visuals import rotate
 
 RATE = 8.0
-"""How fast the spring would move the whole mechanism if it were one mass [rad/s]."""
+"""Natural frequency of the spring if the whole mechanism were one mass [rad/s]."""
 MOST_WEIGHTS = 5.0
 """Largest force, in weights of the mechanism."""
 GRAVITY = 9.81
@@ -26,24 +26,24 @@ class _Pull:
     world: int
     body: int
     arm: np.ndarray
-    """Where the body was taken, in its frame, from its centre of mass [m]."""
+    """Point at which the body was grabbed, in its frame, from its centre of mass [m]."""
     com: np.ndarray
     """Centre of mass in the frame of the body [m]."""
     before: np.ndarray
-    """What acted on the body before [N, N m]."""
+    """External wrench on the body before [N, N m]."""
     target: np.ndarray
-    """Where the pointer is, in the frame of the world [m]."""
+    """Position of the pointer in the frame of the world [m]."""
     light: float
-    """Mass that the body alone shows at that point, in the direction that moves most [kg]."""
+    """Effective mass of the body alone at that point, in the direction that moves most [kg]."""
     total: float
     """Mass of the mechanism [kg]."""
 
 
 class Drag:
-    """At most one body is pulled at a time."""
+    """Spring on at most one body at a time."""
 
     def __init__(self, sim: Any):
-        """Nothing is pulled."""
+        """Begin without a pull."""
         self._sim = sim
         self._pull: _Pull | None = None
         self.strength = 1.0
@@ -53,11 +53,11 @@ class Drag:
 
     @property
     def is_active(self) -> bool:
-        """Whether a body is pulled."""
+        """True while a body is pulled."""
         return self._pull is not None
 
     def start(self, body: int, world: int, point: np.ndarray) -> None:
-        """Take a body.
+        """Begin to pull a body.
 
         Args:
             body: Number in the whole model.
@@ -79,12 +79,12 @@ class Drag:
         self._pull = _Pull(world, body, arm, com, before, np.array(point), light, self._total_mass(body))
 
     def move(self, point: np.ndarray) -> None:
-        """The pointer is at ``point`` [m], in the frame of the world."""
+        """Move the pointer to ``point`` [m], in the frame of the world."""
         if self._pull is not None and np.isfinite(point).all():
             self._pull.target = np.array(point)
 
     def end(self) -> None:
-        """Let go: what acted before acts again."""
+        """Let go: the earlier external wrench acts again."""
         if self._pull is not None:
             self._write(self._pull.body, self._pull.before)
         self._pull, self.force = None, np.zeros(3)
@@ -110,19 +110,19 @@ class Drag:
         self._write(pull.body, pull.before + np.concatenate([force, np.cross(arm, force)]))
 
     def line(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """World, point on the body and pointer [m], in the frame of that world; None if nothing is pulled."""
+        """Return world, point on the body and pointer [m], in the frame of that world; None if nothing is pulled."""
         if self._pull is None:
             return None
         return self._pull.world, self._where(self._pull)[1], self._pull.target
 
     def _where(self, pull: _Pull) -> tuple[np.ndarray, np.ndarray]:
-        """Arm from the centre of mass, and point, in world axes [m]."""
+        """Return the arm from the centre of mass, and the point, in world axes [m]."""
         pose = self._sim.body_q.flat()[pull.body].astype(np.float64)
         arm = rotate(pose[3:], pull.arm)
         return arm, pose[:3] + rotate(pose[3:], pull.com) + arm
 
     def _total_mass(self, body: int) -> float:
-        """Of all bodies of the articulation of ``body``; of the body alone if it is in none."""
+        """Return the mass of all bodies of the articulation of ``body``; of the body alone if it is in none."""
         model = self._sim.model
         mass = model.body_mass.numpy()
         children, starts = model.joint_child.numpy(), model.articulation_start.numpy()
@@ -145,7 +145,7 @@ class Drag:
 
 
 def _least_mass(mass: float, inertia: np.ndarray, arm: np.ndarray) -> float:
-    """Mass that a free body shows to a force at ``arm`` from its centre of mass, in the direction that yields most."""
+    """Return the effective mass of a free body at ``arm`` from its centre, in the direction that yields most."""
     cross = np.array([[0.0, -arm[2], arm[1]], [arm[2], 0.0, -arm[0]], [-arm[1], arm[0], 0.0]])
     yielding = np.eye(3) / mass - cross @ np.linalg.pinv(inertia) @ cross
     return 1.0 / float(np.linalg.eigvalsh(0.5 * (yielding + yielding.T)).max())

@@ -22,15 +22,15 @@ class Driven:
     """A driven degree of freedom."""
 
     label: str
-    """Of the joint, with the number of the axis if it has several."""
+    """Label of the joint, with the number of the axis if it has several."""
     entry: int
     """Coordinate for a position target, dof for a velocity target; in the whole model."""
     is_position: bool
     """Whether the target is a position."""
     low: float
-    """Range of the target."""
+    """Lower end of the range of the target."""
     high: float
-    """Range of the target."""
+    """Upper end of the range of the target."""
 
 
 def short(label: str) -> str:
@@ -39,7 +39,7 @@ def short(label: str) -> str:
 
 
 def articulations(model: newton.Model, world: int) -> dict[str, int]:
-    """Articulations of a world by a name that is unique in it."""
+    """Return articulations of a world by a name that is unique in it."""
     worlds = model.articulation_world.numpy() if model.articulation_count else np.zeros(0, np.int64)
     found: dict[str, int] = {}
     for i in np.flatnonzero(np.maximum(worlds, 0) == world):
@@ -49,7 +49,7 @@ def articulations(model: newton.Model, world: int) -> dict[str, int]:
 
 
 def driven_dofs(model: newton.Model, articulation: int) -> list[Driven]:
-    """Degrees of freedom of an articulation whose drives have a target."""
+    """Return the degrees of freedom of an articulation whose drives have a target."""
     first, last = model.articulation_start.numpy()[articulation : articulation + 2]
     starts, coords = model.joint_qd_start.numpy(), model.joint_q_start.numpy()
     ke, kd, modes = model.joint_target_ke.numpy(), model.joint_target_kd.numpy(), model.joint_target_mode.numpy()
@@ -79,10 +79,10 @@ def driven_dofs(model: newton.Model, articulation: int) -> list[Driven]:
 
 
 class JointPanel:
-    """A choice of articulation and a slider for each of its drives."""
+    """Panel to choose an articulation, with a slider for each of its drives."""
 
     def __init__(self, viewer: Viewer, server: Any):
-        """Widgets of the first world."""
+        """Make widgets for the first world."""
         self._viewer, self._server = viewer, server
         self._sliders: list[tuple[Any, Driven]] = []
         self._world = viewer.stage.worlds[0]
@@ -116,7 +116,7 @@ class JointPanel:
         return (driven or names)[0]
 
     def set_world(self, world: int) -> None:
-        """Sliders of another world; the articulation keeps its name if that world has it."""
+        """Show sliders of another world; the articulation keeps its name if that world has it."""
         self._world = world
         self._choices = articulations(self._viewer.sim.model, world)
         names = tuple(self._choices) or ("none",)
@@ -125,7 +125,7 @@ class JointPanel:
         self._fill()
 
     def _fill(self) -> None:
-        """New sliders for the chosen articulation."""
+        """Make sliders for the chosen articulation."""
         for slider, _ in self._sliders:
             slider.remove()
         self._sliders = []
@@ -161,7 +161,7 @@ class JointPanel:
         return float(self._view(dof).flat()[dof.entry])
 
     def _write(self, dof: Driven, value: float) -> None:
-        """Set the target in this world, or at the same place in all worlds that have it."""
+        """Set the target in this world, or the corresponding one in all worlds that have it."""
         if self._follow.value:
             self._follow.value = False
             self._viewer.sim.follow_control_sequence(False)
@@ -169,8 +169,8 @@ class JointPanel:
         values = view.flat() if self._viewer.sim.device.is_cpu else view.flat().copy()
         offsets = view.offsets
         if self._everywhere.value:
-            place = dof.entry - offsets[self._world]
-            entries = offsets[:-1] + place
+            offset = dof.entry - offsets[self._world]
+            entries = offsets[:-1] + offset
             values[entries[entries < offsets[1:]]] = value
         else:
             values[dof.entry] = value

@@ -18,10 +18,10 @@ PERIOD = 0.25
 
 
 class StatusPanel:
-    """A table of what the simulation does, four times a second."""
+    """Table of what the simulation does, updated four times a second."""
 
     def __init__(self, viewer: Viewer, server: Any):
-        """An empty table."""
+        """Make an empty table."""
         self._viewer = viewer
         self._html = server.gui.add_html("")
         self._due = 0.0
@@ -30,7 +30,7 @@ class StatusPanel:
         self.update()
 
     def update(self) -> None:
-        """Send the numbers if it is time to."""
+        """Send the numbers if it is time."""
         now = time.perf_counter()
         if now < self._due:
             return

@@ -1,4 +1,4 @@
-"""MJCF as MuJoCo reads it: one expanded document for Newton's importer, and what that importer would lose.
+"""MJCF as MuJoCo reads it: one expanded document for Newton's importer, and what that importer leaves out.
 
 `reader` expands includes, attached models, replicas, frames and default classes; `features` says of every element and
 attribute who honours it; `switches` applies the flags of <option>; `content` writes what Newton leaves out into the

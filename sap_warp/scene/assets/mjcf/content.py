@@ -1,4 +1,4 @@
-"""What an MJCF document says and Newton's importer leaves out: gravity, contact rules, drives, keyframes."""
+"""Content of an MJCF document that Newton's importer leaves out: gravity, contact rules, drives, keyframes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...text.errors import Complaint
 from ...text.nodes import Node
 from .actuation.actuators import resolve_ratios
 from .actuation.drives import set_drives
-from .actuation.loops import place_loops
+from .actuation.loops import set_loop_frames
 from .actuation.tendons import keep_tendons
 from .bodies.inertia import effective_inertia
 from .bodies.keyframes import add_keyframes
@@ -37,13 +37,13 @@ _LOADED_ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", 
 
 
 def count_actuators(builder: newton.ModelBuilder) -> int:
-    """Number of MuJoCo's actuators in a builder."""
+    """Return the number of MuJoCo's actuators in a builder."""
     attribute = builder.custom_attributes.get("mujoco:actuator_trnid")
     return len(attribute.values or ()) if attribute is not None else 0
 
 
 @dataclass(frozen=True)
-class Place:
+class JointIndex:
     """Where a joint of a document is in the builder."""
 
     kind: str
@@ -58,15 +58,15 @@ class Place:
 
 @dataclass
 class Import:
-    """An asset that Newton has just imported into ``build.builder``."""
+    """An asset that Newton has just imported into ``build.builder``, and what is still missing."""
 
     build: SceneBuild
     number: int
-    """Of the asset in the scene."""
+    """Index of the asset in the scene."""
     asset: Any
     document: MjcfDocument
     first: dict[str, int]
-    """Number of bodies, shapes, joints and actuators that were there before, by kind."""
+    """Counts of bodies, shapes, joints and actuators before this asset, by kind."""
 
     def __post_init__(self) -> None:
         builder = self.build.builder
@@ -75,7 +75,7 @@ class Import:
             raise RuntimeError("Newton has imported other bodies than the file has")
         self.joint_of = {child: j for j, child in reversed(list(enumerate(builder.joint_child)))}
         """Joint that carries a body; a later one closes a loop."""
-        self.places = self._find_places()
+        self.joint_indices = self._find_joint_indices()
         loaded = [node for node in self.document.elements("actuator") if node.tag in _LOADED_ACTUATORS]
         self.actuators = dict(zip(loaded, range(self.first["actuator"], count_actuators(builder)), strict=True))
         """Number of every actuator that Newton knows."""
@@ -86,7 +86,7 @@ class Import:
         return range(self.first["shape"], self.build.builder.shape_count)
 
     def inertia_at(self, dof: int) -> float:
-        """What a dof of the asset has to accelerate in the pose of the file [kg m^2 or kg]."""
+        """Return the effective inertia of a dof of the asset in the pose of the file [kg m^2 or kg]."""
         return self._inertias[dof]
 
     @cached_property
@@ -97,9 +97,9 @@ class Import:
         """Record something that is understood but not simulated."""
         self.build.note_unsupported(("assets", self.number, "source"), message)
 
-    def _find_places(self) -> dict[Node, Place]:
-        """Joints of the file that are in the model: Newton makes one joint of all those of a body, slides first."""
-        builder, places = self.build.builder, {}
+    def _find_joint_indices(self) -> dict[Node, JointIndex]:
+        """Locate the joints of the file in the model: Newton makes one joint of all those of a body, slides first."""
+        builder, found = self.build.builder, {}
         for body, node in self.bodies.items():
             joint = self.joint_of[body]
             q, qd = builder.joint_q_start[joint], builder.joint_qd_start[joint]
@@ -107,11 +107,11 @@ class Import:
             kinds = [joint_kind(inner) for inner in of_body]
             simple = _KIND_OF.get(newton.JointType(builder.joint_type[joint]))
             if simple in kinds:
-                places[of_body[kinds.index(simple)]] = Place(simple, q, qd, node)
+                found[of_body[kinds.index(simple)]] = JointIndex(simple, q, qd, node)
             elif simple is None and len(kinds) == sum(builder.joint_dof_dim[joint]):
                 for i, inner in enumerate(sorted(of_body, key=lambda inner: joint_kind(inner) != "slide")):
-                    places[inner] = Place(joint_kind(inner), q + i, qd + i, node)
-        return places
+                    found[inner] = JointIndex(joint_kind(inner), q + i, qd + i, node)
+        return found
 
 
 def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocument, first: dict[str, int]) -> None:
@@ -128,7 +128,7 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
     for body, node in done.bodies.items():
         if node in document.mocap:
             build.builder.body_flags[body] = int(newton.BodyFlags.KINEMATIC)
-    place_loops(done)
+    set_loop_frames(done)
     set_masses(done)
     _set_free_joints(done)
     _set_gravity(done)
@@ -150,29 +150,29 @@ def apply_mjcf(build: SceneBuild, number: int, asset: Any, document: MjcfDocumen
 
 
 def _name_dofs(done: Import) -> None:
-    """Keep the names of joints that share a body: Newton makes one joint of them, with a name made of theirs."""
-    by_body: dict[Node, list[tuple[Node, Place]]] = {}
-    for joint, place in done.places.items():
-        by_body.setdefault(place.body, []).append((joint, place))
+    """Keep the names of joints that share a body: Newton merges them into one joint with a combined name."""
+    by_body: dict[Node, list[tuple[Node, JointIndex]]] = {}
+    for joint, index in done.joint_indices.items():
+        by_body.setdefault(index.body, []).append((joint, index))
     for together in by_body.values():
         if len(together) > 1 and all(joint.get("name") for joint, _ in together):
             labels = register_dof_labels(done.build.builder)
-            labels.update({place.dof: printable(joint.get("name", "")) for joint, place in together})
+            labels.update({index.dof: printable(joint.get("name", "")) for joint, index in together})
 
 
 def _set_free_joints(done: Import) -> None:
-    """Armature and damping of <joint type="free">, which act on the speed of the body's origin and on its turning."""
+    """Set armature and damping of <joint type="free">, which act on the body origin's velocity and on the rotation."""
     builder = done.build.builder
-    for joint, place in done.places.items():
-        if place.kind == "free" and joint.tag == "joint":
+    for joint, index in done.joint_indices.items():
+        if index.kind == "free" and joint.tag == "joint":
             for name, values in (("armature", builder.joint_armature), ("damping", builder.joint_damping)):
                 value = joint.number(name, 0.0)
                 if value > 0.0:
-                    values[place.dof : place.dof + 6] = [value] * 6
+                    values[index.dof : index.dof + 6] = [value] * 6
 
 
 def _set_gravity(done: Import) -> None:
-    """Gravity of the file, in world axes; a scene that sets it does so later."""
+    """Take gravity from the file, in world axes; a scene that sets it does so later."""
     document = done.document
     option, flag = document.option("gravity"), document.flag("gravity")
     off = document.is_disabled("gravity")
@@ -180,34 +180,34 @@ def _set_gravity(done: Import) -> None:
     if source is None:
         return
     value = np.zeros(3) if off or option is None else option.numbers("gravity", 3)
-    done.build.take_gravity(done.number, value, source.place_of("gravity"))
+    done.build.take_gravity(done.number, value, source.location("gravity"))
 
 
 def _suggest_time_step(done: Import) -> None:
-    """The time step of the file [s], for scenes that have none."""
+    """Take the time step of the file [s] for scenes that have none."""
     option = done.document.option("timestep")
     if option is not None:
-        place, value = option.place_of("timestep"), option.number("timestep", 0.0)
+        location, value = option.location("timestep"), option.number("timestep", 0.0)
         if not value > 0.0:
-            raise Complaint(f"{place}: the timestep is {value:g}; it must be positive")
-        done.build.take_time_step(done.number, bounds.TIME_STEP.check(value), place)
+            raise Complaint(f"{location}: the timestep is {value:g}; it must be positive")
+        done.build.take_time_step(done.number, bounds.TIME_STEP.check(value), location)
 
 
 def check_joints(document: MjcfDocument) -> None:
-    """Complain about joints that MuJoCo has not got either."""
+    """Complain about joints that MuJoCo does not accept either."""
     for body in bodies_of(document.root):
         joints = body_joints(body)
         kinds = [joint_kind(joint) for joint in joints]
         if len(joints) > 1 and "free" in kinds:
             what = f"body {body.get('name', '')!r} has a free joint beside another one"
-            raise Complaint(f"{joints[1].place_of()}: {what}; put a body between them")
+            raise Complaint(f"{joints[1].location()}: {what}; put a body between them")
         if "ball" in kinds and {"ball", "hinge"} & set(kinds[kinds.index("ball") + 1 :]):
             what = f"body {body.get('name', '')!r} has a ball joint with a rotation after it"
-            raise Complaint(f"{joints[-1].place_of()}: {what}; put a body between them")
+            raise Complaint(f"{joints[-1].location()}: {what}; put a body between them")
 
 
 def _note_meshes(done: Import) -> None:
-    """By default MuJoCo weighs meshes with hollows as more than their volume, Newton as their volume."""
+    """Note meshes with hollows: MuJoCo's default mass of them exceeds density times volume, which Newton uses."""
     builder = done.build.builder
     if all(mesh.get("inertia") == "exact" for mesh in done.document.elements("asset", "mesh")):
         return

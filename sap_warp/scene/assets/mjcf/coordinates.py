@@ -17,7 +17,7 @@ _SEVERAL_INPUTS = ("pid", "orientation", "dcmotor")
 
 @dataclass
 class Key:
-    """A <key>: values of those joints and actuators that it speaks of, in MuJoCo's conventions."""
+    """A <key>: values for the joints and actuators that it names, in MuJoCo's conventions."""
 
     name: str
     node: Node
@@ -28,15 +28,15 @@ class Key:
 
 
 def joint_kind(joint: Node) -> str:
-    """free, ball, hinge or slide."""
+    """Return the type of a joint: free, ball, hinge or slide."""
     kind = "free" if joint.tag == "freejoint" else joint.get("type", "hinge")
     if kind not in SIZES:
-        raise Complaint(f"{joint.place_of('type')}: joint type {kind!r}; expected one of {', '.join(SIZES)}")
+        raise Complaint(f"{joint.location('type')}: joint type {kind!r}; expected one of {', '.join(SIZES)}")
     return kind
 
 
 def body_joints(body: Node) -> list[Node]:
-    """Joints of a body, in its frames too."""
+    """Return the joints of a body, including those in its frames."""
     return [joint for node in body for joint in _joints(node)]
 
 
@@ -47,7 +47,7 @@ def _joints(node: Node) -> list[Node]:
 
 
 def child_bodies(body: Node) -> Iterator[Node]:
-    """Bodies directly below one, in its frames too."""
+    """Return the bodies directly below a body, including those in its frames."""
     for node in body:
         if node.tag == "body":
             yield node
@@ -56,7 +56,7 @@ def child_bodies(body: Node) -> Iterator[Node]:
 
 
 def bodies_of(root: Node) -> list[Node]:
-    """All bodies, parents first, as MuJoCo and Newton number them."""
+    """Return all bodies, parents first, in the order in which MuJoCo and Newton number them."""
 
     def below(body: Node) -> Iterator[Node]:
         for child in child_bodies(body):
@@ -67,17 +67,17 @@ def bodies_of(root: Node) -> list[Node]:
 
 
 def mocap_bodies(root: Node) -> list[Node]:
-    """Bodies that the user places."""
+    """Return the mocap bodies, which the user places."""
     return [body for body in bodies_of(root) if body.get("mocap") == "true"]
 
 
 def mocap_joint(body: Node) -> Node:
-    """The free joint of a mocap body, not yet in it."""
-    return Node("freejoint", {"name": f"{body.get('name')}_mocap"} if body.get("name") else None, place=body)
+    """Return the free joint for a mocap body, not yet added to it."""
+    return Node("freejoint", {"name": f"{body.get('name')}_mocap"} if body.get("name") else None, origin=body)
 
 
 def _read_mocap(key: Key, mocap: dict[Node, Node]) -> None:
-    """Poses of mocap bodies, each with what the key leaves open as the body is drawn."""
+    """Return poses of mocap bodies; what a key leaves open is as the body is drawn."""
     given = {name: key.node.get(name) is not None for name in ("mpos", "mquat")}
     if not any(given.values()):
         return
@@ -93,7 +93,7 @@ def _read_mocap(key: Key, mocap: dict[Node, Node]) -> None:
 
 
 def read_keys(root: Node, mocap: dict[Node, Node]) -> list[Key]:
-    """The keyframes of a document with mocap bodies and their joints.
+    """Return the keyframes of a document with mocap bodies and their joints.
 
     Raises:
         Complaint: One has too many or too few numbers.
@@ -121,7 +121,7 @@ def read_keys(root: Node, mocap: dict[Node, Node]) -> list[Key]:
 
 
 def has_activation(actuator: Node) -> bool:
-    """Whether an actuator has a state of its own."""
+    """Return True if an actuator has a state of its own."""
     if actuator.tag == "general":
         return actuator.get("dyntype", "none") != "none"
     return actuator.tag in ("intvelocity", "cylinder", "muscle") or (
@@ -133,19 +133,19 @@ def _check_inputs(key: Node, actuators: list[Node], name: str, count: int) -> No
     several = next((node for node in actuators if node.tag in _SEVERAL_INPUTS), None)
     if several is not None and len(key.numbers(name)) != count:
         what = f"<{several.tag}> takes several inputs, which is not supported; remove it, or {name} of the keyframe"
-        raise Complaint(f"{several.place_of()}: {what} {key.get('name', '')!r}")
+        raise Complaint(f"{several.location()}: {what} {key.get('name', '')!r}")
 
 
 def _of_length(node: Node, name: str, count: int) -> np.ndarray:
     values = node.numbers(name)
     if len(values) != count:
         what = f"keyframe {node.get('name', '')!r} has {len(values)} numbers in {name}"
-        raise Complaint(f"{node.place_of(name)}: {what}; the model has {count}")
+        raise Complaint(f"{node.location(name)}: {what}; the model has {count}")
     return values
 
 
 def cut_key(key: Key, kept: set[Node], prefix: str) -> Key:
-    """What a key says of the elements that are ``kept``, under a new name."""
+    """Return a key restricted to the elements that are ``kept``, under a new name."""
 
     def only(values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
         return {node: value for node, value in values.items() if node in kept}

@@ -1,4 +1,4 @@
-"""Default classes: what they give is written into the elements, and the classes go."""
+"""Default classes: their values are written into the elements, and the classes removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...text.errors import Complaint
 from ...text.nodes import Node, walk
 
 Values: TypeAlias = dict[str, dict[str, tuple[str, Node]]]
-"""By kind of element: attribute, its value, and the element of the class that gives it."""
+"""Per kind of element: attribute, value, and the element of the class that gives it."""
 
 MAIN = "main"
 ACTUATORS = (
@@ -41,9 +41,9 @@ _AS_GENERAL = {
     "velocity": {"kp ": 0.0, "kv": 1.0},  # it has no position gain
     "motor": {"kp ": 0.0, "kv ": 0.0},
 }
-"""Gains of shortcuts whose default is also one for <general>."""
+"""Gains of shortcut actuators whose class default also holds for <general>."""
 _EITHER = {"kv": "dampratio", "dampratio": "kv"}
-"""Two ways to say the same: one that is given takes the place of the other one, if that is inherited."""
+"""Pairs of attributes that mean the same; one that is given replaces the inherited other one."""
 _IN_BODIES = ("joint", "geom", "site", "camera", "light")
 _SHARED = {"equality": "equality", "tendon": "tendon"}
 """Sections whose elements share one kind of default."""
@@ -76,7 +76,7 @@ def _read_class(node: Node, classes: dict[str, Values], name: str) -> None:
     for child in node.children("default"):
         own = child.get("class")
         if own is None:
-            raise Complaint(f"{child.place_of()}: a <default> inside another one needs a class")
+            raise Complaint(f"{child.location()}: a <default> inside another one needs a class")
         if own not in classes:
             classes[own] = {kind: dict(given) for kind, given in values.items()}
         _read_class(child, classes, own)
@@ -90,7 +90,7 @@ def _take_over(node: Node, given: dict[str, tuple[str, Node]]) -> None:
 
 
 def _read_actuator(node: Node, values: Values, inherited: Values) -> None:
-    """A class has one default for actuators: ranges and gear are for all kinds, gains for the kind given last."""
+    """Read the actuator default of a class: range and gear hold for all kinds, gains for the kind given last."""
     for kind, shared in _SHARED_BY.items() if node.tag != "general" else ():
         if kind not in (node.tag, "general"):
             old, given = inherited.get(kind, {}), values.setdefault(kind, {})
@@ -136,7 +136,7 @@ def _cylinder_as_general(given: dict[str, tuple[str, Node]]) -> dict[str, str]:
 def _find(node: Node, classes: dict[str, Values], ambient: str = MAIN) -> Values:
     name = node.get("class", ambient)
     if name not in classes:
-        raise Complaint(f"{node.place_of()}: <{node.tag}> has the default class {name!r}, which is not defined")
+        raise Complaint(f"{node.location()}: <{node.tag}> has the default class {name!r}, which is not defined")
     return classes[name]
 
 
@@ -151,7 +151,7 @@ def _bake(node: Node, given: dict[str, tuple[str, Node]]) -> None:
 
 
 def _pad(name: str, value: str, given: dict[str, tuple[str, Node]]) -> str:
-    """``value``, followed by the further numbers of what is given already."""
+    """Return ``value`` followed by the further numbers of what is given already."""
     if name not in _PADDED or name not in given:
         return value
     own = value.split()
@@ -161,7 +161,7 @@ def _pad(name: str, value: str, given: dict[str, tuple[str, Node]]) -> str:
 def _bake_body(body: Node, classes: dict[str, Values], ambient: str) -> None:
     ambient = body.get("childclass", ambient)
     if ambient not in classes:
-        raise Complaint(f"{body.place_of()}: <{body.tag}> has the childclass {ambient!r}, which is not defined")
+        raise Complaint(f"{body.location()}: <{body.tag}> has the childclass {ambient!r}, which is not defined")
     body.drop("childclass")
     for node in body:
         if node.tag in ("body", "frame", "replicate"):

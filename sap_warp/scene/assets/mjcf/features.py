@@ -1,4 +1,4 @@
-"""Every element and attribute of MJCF: who honours it, why it has no meaning here, or what is said when it is used.
+"""Table of all MJCF elements and attributes: who honours it, why it has no meaning here, or what a note says.
 
 A test compares the table with MuJoCo's own schema, so that nothing new is dropped in silence.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...text.nodes import Node, list_places, walk
+from ...text.nodes import Node, list_locations, walk
 from .reader import MjcfDocument
 
 HERE = "honoured by this package"
@@ -25,7 +25,7 @@ class Unsupported:
     reason: str
     """What happens instead."""
     applies: Callable[[Node, str], bool] = lambda node, name: True
-    """Whether the use of the attribute by that name asks for anything."""
+    """Test of an element and the name of the attribute: True if its value asks for anything."""
 
 
 Meaning = str | Unsupported
@@ -33,7 +33,7 @@ Meaning = str | Unsupported
 
 @dataclass(frozen=True)
 class Element:
-    """An element and its attributes."""
+    """An MJCF element and its attributes."""
 
     meaning: Meaning
     attributes: dict[str, Meaning]
@@ -56,12 +56,12 @@ def _several(node: Node, name: str) -> bool:
 
 
 def _of_free(node: Node, name: str) -> bool:
-    """Whether a free joint asks for it, itself or by its class: MuJoCo gives it to both."""
+    """Return True if a free joint asks for it, directly or by its class: MuJoCo gives it to both."""
     return node.get("type") == "free" and _not_zero(node, name)
 
 
 def collides(geom: Node) -> bool:
-    """Whether a geom meets others without being named in a pair."""
+    """Return True if a geom collides with others without being named in a pair."""
     return geom.number("contype", 1) != 0 or geom.number("conaffinity", 1) != 0
 
 
@@ -359,7 +359,7 @@ and are not honoured here stand for everything in them."""
 
 
 def path_of(path: tuple[str, ...]) -> str:
-    """Key of an element in the table; of a part of a default class, of the elements that it is for."""
+    """Return the key of an element in the table; parts of a default class have that of the elements they are for."""
     tags = ["body" if tag == "worldbody" else tag for tag in path]
     while tags[:2] == ["body", "body"]:
         del tags[0]
@@ -367,7 +367,7 @@ def path_of(path: tuple[str, ...]) -> str:
 
 
 def covering(path: str) -> str | None:
-    """The element of the table that speaks for ``path``: itself, or one around it that stands for all in it."""
+    """Return the table entry that speaks for ``path``: itself, or an enclosing one that stands for all in it."""
     if path in ELEMENTS:
         return path
     above = path.rpartition("/")[0]
@@ -380,7 +380,7 @@ def covering(path: str) -> str | None:
 
 
 def list_unsupported(document: MjcfDocument, self_collisions: bool = True) -> list[str]:
-    """What a document asks for and nobody simulates: one line for each kind, with the place of its first use.
+    """List what a document asks for and nobody simulates: one line per kind, with the place of its first use.
 
     Args:
         document: As it was read.
@@ -394,11 +394,11 @@ def list_unsupported(document: MjcfDocument, self_collisions: bool = True) -> li
         _look_at_pairs(document, found)
     else:  # with other things in the scene a geom of condim 1 has the friction of their materials in MuJoCo too
         found.pop(f'<geom condim="1">: {_CONDIM[1]}', None)
-    return list_places(found)
+    return list_locations(found)
 
 
 def drop_numerics(document: MjcfDocument) -> None:
-    """Take settings of MuJoCo's own methods out of <option>: Newton does not know all their words, PGS for example."""
+    """Remove settings of MuJoCo's own methods from <option>: Newton does not know all their values, such as PGS."""
     numerics = [name for name, meaning in ELEMENTS["option"].attributes.items() if meaning == NUMERICS]
     for option in document.sections("option"):
         option.drop(*numerics)
@@ -408,31 +408,31 @@ def _look(node: Node, path: tuple[str, ...], found: dict[str, list[str]]) -> Non
     key = path_of(path)
     element = ELEMENTS.get(key)
     if element is None:
-        found.setdefault(f"<{node.tag}>: not known here; it is not loaded", []).append(node.place_of())
+        found.setdefault(f"<{node.tag}>: not known here; it is not loaded", []).append(node.location())
         return
     if isinstance(element.meaning, Unsupported) and element.meaning.applies(node, node.tag):
-        found.setdefault(f"<{node.tag}>: {element.meaning.reason}", []).append(node.place_of())
+        found.setdefault(f"<{node.tag}>: {element.meaning.reason}", []).append(node.location())
         return
     for name in node.attrib if element.attributes else ():
         meaning = element.attributes.get(name)
         if meaning is None:
-            found.setdefault(f"<{node.tag} {name}>: not known here; it does not act", []).append(node.place_of(name))
+            found.setdefault(f"<{node.tag} {name}>: not known here; it does not act", []).append(node.location(name))
         elif isinstance(meaning, Unsupported) and meaning.applies(node, name):
             reason = _CONDIM.get(int(node.number(name, 3)), "") if name == "condim" else meaning.reason
             value = "" if node.tag == "key" else f'="{node.get(name)}"'
             what = f"<{node.tag} {name}{value}>: {reason}"
-            found.setdefault(what, []).append(node.place_of(name))
+            found.setdefault(what, []).append(node.location(name))
     if element.attributes or element.meaning == HERE:
         for child in node:
             _look(child, (*path, child.tag), found)
 
 
 def _look_at_pairs(document: MjcfDocument, found: dict[str, list[str]]) -> None:
-    """A pair that gives no condim has the larger one of its geoms."""
+    """List pairs whose condim, their own or the larger one of their geoms, is not 3."""
     nodes = [node for world in document.sections("worldbody") for node in walk(world)]
     geoms = {node.get("name"): node for node in nodes if node.tag == "geom"}
     for pair in document.elements("contact", "pair"):
         both = [geoms[pair.get(name)].number("condim", 3) for name in ("geom1", "geom2")]
         condim = int(pair.number("condim", max(both)))
         if condim != 3:
-            found.setdefault(f'<pair condim="{condim}">: {_CONDIM_OF_PAIR}', []).append(pair.place_of("condim"))
+            found.setdefault(f'<pair condim="{condim}">: {_CONDIM_OF_PAIR}', []).append(pair.location("condim"))

@@ -27,12 +27,12 @@ REFERRING = ("contact", "tendon", "equality", "actuator", "sensor")
 
 
 def kind_of(node: Node, section: str) -> str:
-    """What an element is called by those that refer to it."""
+    """Return what an element is called by those that refer to it."""
     return "joint" if node.tag == "freejoint" else _SECTION_KIND.get(section, node.tag)
 
 
 def references(node: Node) -> list[tuple[str, str, str]]:
-    """Attribute, kind and name of everything that an element itself refers to."""
+    """Yield attribute, kind and name of everything that an element itself refers to."""
     found = [(name, _KIND_OF[name], value) for name, value in node.attrib.items() if name in _KIND_OF]
     for name, type_name in _BY_TYPE.items():
         if node.get(name) is not None:
@@ -42,7 +42,7 @@ def references(node: Node) -> list[tuple[str, str, str]]:
 
 
 def put_prefix(node: Node, prefix: str) -> None:
-    """Give an element, and what it refers to, longer names."""
+    """Put a prefix before the name of an element and before all names that it refers to."""
     if node.get("name") is not None:
         node.set("name", prefix + node.get("name", ""))
     for attribute, _, name in references(node):
@@ -50,7 +50,7 @@ def put_prefix(node: Node, prefix: str) -> None:
 
 
 def names_in(root: Node) -> dict[str, set[str]]:
-    """Names of all elements of a document by kind."""
+    """Return the names of all elements of a document by kind."""
     found: dict[str, set[str]] = {"body": {"world"}}
     for section in root:
         for node in walk(section):
@@ -64,21 +64,21 @@ def names_in(root: Node) -> dict[str, set[str]]:
 
 
 def check_references(root: Node) -> None:
-    """Complain about the first name that an element of the model uses and nothing has."""
+    """Complain about the first name that the model uses and no element has."""
     names = names_in(root)
     for node in (node for section in root.children("actuator") for node in section if node.tag != "plugin"):
         if not any(kind in _MOVED for _, kind, _ in references(node)):
-            raise Complaint(f"{node.place_of()}: <{node.tag}> does not say what it acts on, for example a joint")
+            raise Complaint(f"{node.location()}: <{node.tag}> does not say what it acts on, for example a joint")
     for section in root.children("worldbody", "contact", "tendon", "equality", "actuator"):
         for node in walk(section):
             for attribute, kind, name in references(node):
                 if kind in _CHECKED and name not in names.get(kind, ()):
                     what = f"<{node.tag}> refers to the {kind} {name!r}, which the model does not have"
-                    raise Complaint(f"{node.place_of(attribute)}: {what}")
+                    raise Complaint(f"{node.location(attribute)}: {what}")
 
 
 def names_below(node: Node) -> dict[str, set[str]]:
-    """Names of a part of a body tree by kind."""
+    """Return the names within a part of a body tree by kind."""
     found: dict[str, set[str]] = {}
     for inner in walk(node):
         if inner.get("name"):
@@ -103,7 +103,7 @@ def copy_references(root: Node, inside: dict[str, set[str]], endings: list[str])
 
 
 def copy_with_ending(node: Node, inside: dict[str, set[str]], ending: str) -> Node:
-    """A copy of an element whose names, and references to names ``inside``, have an ending."""
+    """Copy an element; its name, and references to names ``inside``, get an ending."""
     twin = node.copy()
     for inner in walk(twin):
         if inner.get("name"):
@@ -115,7 +115,7 @@ def copy_with_ending(node: Node, inside: dict[str, set[str]], ending: str) -> No
 
 
 def with_plain_names(root: Node) -> tuple[Node, dict[str, str]]:
-    """A copy of a document for Newton, which takes - for _ in some places only, and the original of each new name."""
+    """Copy a document with names that Newton keeps (it turns - into _), and map each new name to the original."""
     names = names_in(root)
     taken = {name for kind in _LABELLED for name in names.get(kind, ())}
     renamed: dict[str, str] = {}
@@ -138,6 +138,6 @@ def with_plain_names(root: Node) -> tuple[Node, dict[str, str]]:
 
 
 def restore_names(labels: list[str], indices: range, originals: dict[str, str]) -> None:
-    """Put the names of the file into labels, which are paths of names."""
+    """Put the names of the file back into labels, which are paths of names."""
     for index in indices if originals else ():
         labels[index] = "/".join(originals.get(part, part) for part in labels[index].split("/"))

@@ -1,4 +1,4 @@
-"""One MJCF document without includes, attached models, replicas, frames or default classes, angles in radians.
+"""Read an MJCF document and expand includes, attached models, replicas, frames, default classes and angles.
 
 It means what the original means to MuJoCo, and every element still knows the file and line it comes from.
 """
@@ -48,37 +48,37 @@ class MjcfDocument:
     keys: list[Key] = field(default_factory=list)
     """Keyframes, those of attached models last."""
     mocap: dict[Node, Node] = field(default_factory=dict)
-    """Mocap bodies and the free joints that `free_mocap_bodies` gives them; nothing but the user moves them."""
+    """Mocap bodies with the free joints that `free_mocap_bodies` gives them; only the user moves them."""
     parts: set[Node] = field(default_factory=set)
-    """Bodies without mass that `split_joints` has put between joints of one body."""
+    """Massless bodies that `split_joints` has put between the joints of one body."""
     notes: list[str] = field(default_factory=list)
     """What could not be expanded as MuJoCo would, each with its place."""
 
     @property
     def text(self) -> str:
-        """The document for another reader."""
+        """Return the document as text for another reader."""
         return ElementTree.tostring(self.root, encoding="unicode")
 
     def sections(self, *tags: str) -> list[Node]:
-        """Direct children of the root."""
+        """Return the direct children of the root."""
         return self.root.children(*tags)
 
     def elements(self, section: str, *tags: str) -> list[Node]:
-        """Elements of a section, wherever the document continues it."""
+        """Return the elements of a section, wherever the document continues it."""
         return [node for part in self.sections(section) for node in part if not tags or node.tag in tags]
 
     def option(self, name: str) -> Node | None:
-        """The <option> that has the last word on an attribute."""
+        """Return the last <option> that sets an attribute."""
         given = [node for node in self.sections("option") if node.get(name) is not None]
         return given[-1] if given else None
 
     def flag(self, name: str) -> Node | None:
-        """The <flag> that has the last word on a switch."""
+        """Return the last <flag> that sets a switch."""
         given = [node for part in self.sections("option") for node in part.children("flag") if node.get(name)]
         return given[-1] if given else None
 
     def is_disabled(self, name: str) -> bool:
-        """Whether a flag takes something away."""
+        """Return True if a flag disables something."""
         flag = self.flag(name)
         return flag is not None and flag.get(name) == "disable"
 
@@ -136,7 +136,7 @@ def _read(source: Path | str, check: Check, depth: int) -> MjcfDocument:
 
 
 class _Files:
-    """Finds what a document refers to."""
+    """Finds the files that a document refers to."""
 
     def __init__(self, main: Path | None, check: Check):
         self._main, self._check = main, check
@@ -145,7 +145,7 @@ class _Files:
         self._included: set[Path] = set()
 
     def load(self, source: Path | str, depth: int = 0) -> Node:
-        """The root of a file, with what it includes in place of the <include> elements."""
+        """Return the root of a file, with the content of included files in place of the <include> elements."""
         folder = source.parent if isinstance(source, Path) else None
         try:
             root = parse_xml(source.read_bytes(), source.name) if isinstance(source, Path) else parse_xml(source, "")
@@ -166,7 +166,7 @@ class _Files:
     def _include(self, parent: Node, include: Node, folder: Path | None, depth: int) -> None:
         path = self.find(include, include.get("file", ""), folder)
         if path in self._included or depth > _MAX_DEPTH:
-            raise Complaint(f"{include.place_of()}: includes {path.name} a second time")
+            raise Complaint(f"{include.location()}: includes {path.name} a second time")
         self._included.add(path)
         index = list(parent).index(include)
         parent.remove(include)
@@ -174,21 +174,21 @@ class _Files:
             parent.insert(index + i, child)
 
     def find(self, node: Node, name: str, folder: Path | None) -> Path:
-        """A file as MuJoCo finds it, from the folder of the main file; else from that of the file that names it."""
+        """Find a file from the folder of the main file, as MuJoCo does, or from that of the file that names it."""
         if not name:
-            raise Complaint(f"{node.place_of()}: <{node.tag}> has no file")
+            raise Complaint(f"{node.location()}: <{node.tag}> has no file")
         if Path(name).is_absolute():
             return self._check(Path(name).resolve())
         if self._main is None and folder is None:
             raise Complaint(f"the text refers to the file {name!r}; give an MJCF file, or an absolute path")
-        places = [place / name for place in (self._main, folder) if place is not None]
-        return self._check(next((place for place in places if place.is_file()), places[0]).resolve())
+        files = [parent / name for parent in (self._main, folder) if parent is not None]
+        return self._check(next((file for file in files if file.is_file()), files[0]).resolve())
 
     def find_model(self, node: Node) -> Path:
-        """The file of an <asset><model>."""
+        """Return the file of an <asset><model>."""
         path = self.find(node, node.get("file", ""), self._folder_of[node])
         if not path.is_file():
-            raise Complaint(f"{node.place_of()}: there is no file {path}")
+            raise Complaint(f"{node.location()}: there is no file {path}")
         return path
 
     def make_absolute(self, root: Node, compiler: dict[str, str]) -> None:
@@ -205,8 +205,8 @@ class _Files:
             directory = _directory(node, compiler)
             return self.find(node, str(Path(directory, name)), None)
         tried = [
-            self.find(node, str(Path(_directory(node, settings), name)), place)
-            for settings, place in ((compiler, self._main), (own, folder))
+            self.find(node, str(Path(_directory(node, settings), name)), parent)
+            for settings, parent in ((compiler, self._main), (own, folder))
         ]
         return next((path for path in tried if path.is_file()), tried[0])
 
@@ -216,7 +216,7 @@ def _directory(node: Node, compiler: dict[str, str]) -> str:
 
 
 def _use_radians(root: Node, angles: Angles) -> None:
-    """Orientations become quaternions, angles radians."""
+    """Turn orientations into quaternions, and angles into radians."""
     for node in walk(root):
         own = [name for name in ORIENTATIONS if node.get(name) is not None and name not in node.inherited]
         if own:  # an orientation of any kind takes the place of an inherited one
@@ -238,7 +238,7 @@ def _use_radians(root: Node, angles: Angles) -> None:
 
 
 def _decide_limits(root: Node, automatic: bool) -> None:
-    """Ranges that do not limit anything go: not every reader looks at the switch."""
+    """Remove ranges that do not limit anything: not every reader looks at the switch."""
     for node in walk(root):
         for switch, name in _LIMITS.items():
             if node.get(name) is None or (switch == "limited" and node.tag not in ("joint", "fixed", "spatial")):
@@ -254,7 +254,7 @@ def _decide_limits(root: Node, automatic: bool) -> None:
 
 
 def _choose_inertias(root: Node) -> None:
-    """With ``inertiafromgeom="true"`` bodies keep <inertial> if none of their geoms is in the groups that count."""
+    """With ``inertiafromgeom="true"``, keep <inertial> only for bodies without a geom in the groups that count."""
     for compiler in root.children("compiler"):
         if compiler.get("inertiafromgeom") != "true":
             continue
@@ -267,7 +267,7 @@ def _choose_inertias(root: Node) -> None:
 
 
 def _inherit_ranges(root: Node) -> None:
-    """Control ranges that actuators take from their joints."""
+    """Set control ranges that actuators take from their joints."""
     joints = {
         node.get("name"): node for part in root.children("worldbody") for node in walk(part) if node.tag == "joint"
     }

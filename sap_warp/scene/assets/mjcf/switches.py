@@ -1,4 +1,4 @@
-"""Flags of <option> that take parts of a model away: what they switch off leaves the document."""
+"""Flags of <option> that disable parts of a model: the disabled elements are removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSTRAINTS = ("contact", "limit", "frictionloss", "equality")
 
 
 def is_off(document: MjcfDocument, name: str) -> bool:
-    """Whether a flag switches something off, by its own name or as one of the constraints."""
+    """Return True if a flag switches something off, by its own name or as one of the constraints."""
     return document.is_disabled(name) or (name in CONSTRAINTS and document.is_disabled("constraint"))
 
 

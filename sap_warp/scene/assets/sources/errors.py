@@ -2,4 +2,4 @@
 
 
 class AssetSourceError(ValueError):
-    """An asset cannot be had; the message says what was asked for, what was found and what to do."""
+    """An asset cannot be had; the message names what was asked for, what was found and what to do."""

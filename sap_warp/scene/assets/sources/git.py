@@ -132,7 +132,7 @@ def _from_server(cache: GitCache, request: GitRequest, report: Report, timeout: 
 
 
 def _entry_of(cache: GitCache, request: GitRequest, commit: str, report: Report, timeout: float) -> Entry:
-    """The entry of ``commit``, made if it is not there or damaged."""
+    """Return the entry of ``commit``, made if it is not there or damaged."""
     entry = cache.read_entry(request, commit)
     if entry is not None:
         return entry
@@ -152,7 +152,7 @@ def _entry_of(cache: GitCache, request: GitRequest, commit: str, report: Report,
 
 
 def _asset(entry: Entry, request: GitRequest, report: Report) -> Path:
-    """The asset inside a whole entry."""
+    """Return the asset inside a complete entry."""
     file = entry.tree / request.path
     inside = os.path.realpath(file).startswith(os.path.realpath(entry.tree) + os.sep)
     if not inside or not file.is_file():

@@ -42,15 +42,15 @@ class GitCache:
         self._entries, self._refs, self._tmp, self._locks = (root / x for x in ("entries", "refs", "tmp", "locks"))
 
     def entry(self, request: GitRequest, commit: str) -> Path:
-        """Where the checkout of ``commit`` is or would be."""
+        """Return where the checkout of ``commit`` is or would be."""
         return self._entries / f"{request.name}-{commit[:12]}-{request.digest(commit)}"
 
     def read_entry(self, request: GitRequest, commit: str) -> "Entry | None":
-        """The entry if it is there and whole; None if it is absent or damaged."""
+        """Return the entry if it is there and complete; None if it is absent or damaged."""
         return Entry.read(self.entry(request, commit), _identity(request, commit))
 
     def is_damaged(self, request: GitRequest, commit: str) -> bool:
-        """Whether something stands in the place of the entry that is not the whole entry."""
+        """Return True if the path of the entry exists but does not hold the complete entry."""
         return self.entry(request, commit).exists() and self.read_entry(request, commit) is None
 
     @contextlib.contextmanager
@@ -85,21 +85,21 @@ class GitCache:
             json.dump(manifest, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
-        place = self.entry(request, commit)
+        folder = self.entry(request, commit)
         if self.is_damaged(request, commit):
             aside = Path(tempfile.mkdtemp(prefix=request.digest(commit) + ".", dir=self._tmp))
             with contextlib.suppress(FileNotFoundError):
-                place.rename(aside / "damaged")
+                folder.rename(aside / "damaged")
             shutil.rmtree(aside, ignore_errors=True)
         try:
-            made.rename(place)
+            made.rename(folder)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise AssetSourceError(f"the cache entry {str(place)!r} cannot be made: {error.strerror}.") from None
+                raise AssetSourceError(f"the cache entry {str(folder)!r} cannot be made: {error.strerror}.") from None
             # Without locks, as on some network file systems, another process may have been first.
         entry = self.read_entry(request, commit)
         if entry is None:
-            raise AssetSourceError(f"the cache entry {str(place)!r} was changed while it was made; try again.")
+            raise AssetSourceError(f"the cache entry {str(folder)!r} was changed while it was made; try again.")
         return entry
 
     def remember(self, request: GitRequest, commit: str, is_moving: bool, report: Report) -> None:
@@ -112,7 +112,7 @@ class GitCache:
             os.replace(temporary, self._ref(request))
 
     def recall(self, request: GitRequest) -> "tuple[str, bool, str] | None":
-        """Commit of ``request.rev``, whether it may have moved, and when it was looked up; None if never."""
+        """Return the commit of ``request.rev``, whether it may have moved, and when it was looked up; None if never."""
         record = _read_json(self._ref(request))
         if any(record.get(key) != value for key, value in _identity(request, request.rev).items()):
             return None
@@ -185,7 +185,7 @@ def _identity(request: GitRequest, rev: str) -> dict[str, Any]:
 
 
 def _describe(tree: Path, look_inside: bool = True) -> dict[str, Any]:
-    """Sizes [bytes] of all files below ``tree``, targets of all links, and LFS pointers."""
+    """Return sizes [bytes] of all files below ``tree``, targets of all links, and LFS pointers."""
     files: dict[str, int] = {}
     links: dict[str, str] = {}
     pointers: dict[str, int] = {}
@@ -212,7 +212,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _try_lock(handle: int) -> bool | None:
-    """True if taken, False if another holds it, None if the file system has no locks."""
+    """Try to take the lock: True if taken, False if another holds it, None if the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Runs git without prompts, hooks or foreign transports, watches it, and stops it when it stalls."""
+"""Run git without prompts, hooks or foreign transports, watch it, and stop it when it stalls."""
 
 import contextlib
 import os
@@ -195,7 +195,7 @@ class Git:
 
 
 def environment_timeout() -> float:
-    """`STALL_TIMEOUT`, or the seconds in the variable SAP_WARP_ASSET_TIMEOUT."""
+    """Return the seconds in the variable SAP_WARP_ASSET_TIMEOUT, or `STALL_TIMEOUT`."""
     text = os.environ.get("SAP_WARP_ASSET_TIMEOUT", "")
     if not text:
         return STALL_TIMEOUT
@@ -209,7 +209,7 @@ def environment_timeout() -> float:
 
 
 def _has_own_ssh_command() -> bool:
-    """Whether the user configured a way to start ssh; it is kept, and has no terminal to ask questions on."""
+    """Return True if the user configured how to start ssh; that is kept, without a terminal to ask questions on."""
     if "GIT_SSH_COMMAND" in os.environ or "GIT_SSH" in os.environ:
         return True
     program = shutil.which("git")
@@ -230,7 +230,7 @@ def _send(process: subprocess.Popen[bytes], unsent: memoryview) -> memoryview:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End git and the helpers it started, however this process got here."""
+    """End git and the helpers that it started, however this process got here."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -242,12 +242,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _clean(chunk: bytes) -> str:
-    """Text for the terminal: a server must not send it control sequences."""
+    """Escape control characters of a server's text before it goes to the terminal."""
     return re.sub(r"[^\x20-\x7e\r\n\u00a0-\uffff]", "", chunk.decode("utf-8", errors="replace"))
 
 
 def _reason(lines: list[str]) -> str:
-    """The lines of git that name the cause; its general advice is left out."""
+    """Return the lines of git that name the cause, without its general advice."""
     causes = [
         line for line in lines if line.startswith(("fatal:", "error:", "remote: error", "remote: fatal", "ERROR"))
     ]
@@ -258,5 +258,5 @@ def _reason(lines: list[str]) -> str:
 
 
 def is_git_problem(error: GitFailed, words: Sequence[str]) -> bool:
-    """Whether git's messages contain one of ``words``."""
+    """Return True if git's messages contain one of ``words``."""
     return any(word in line for line in error.stderr for word in words)

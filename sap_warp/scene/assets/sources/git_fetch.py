@@ -1,4 +1,4 @@
-"""Gets the files of one commit out of a repository, downloading as little as the server allows."""
+"""Get the files of one commit out of a repository, downloading as little as the server allows."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from .git_request import GitRequest
 from .names import suggestion
 
 _OLD_SERVER = ("unadvertised object", "dumb http", "does not support shallow", "does not support --shallow")
-"""Answers of servers that cannot give a single commit: everything is fetched instead."""
+"""Answers of servers that cannot give a single commit; then everything is fetched."""
 
 _GITLINK, _SYMLINK = "160000", "120000"
 
@@ -31,7 +31,7 @@ class Commit:
 
     hash: str
     is_moving: bool
-    """Whether the name may mean another commit tomorrow, as a branch does."""
+    """Whether the name may stand for another commit tomorrow, as a branch does."""
 
 
 def find_commit(git: Git, request: GitRequest, scratch: Path) -> Commit:
@@ -61,7 +61,7 @@ def find_commit(git: Git, request: GitRequest, scratch: Path) -> Commit:
 
 
 def _list_refs(git: Git, request: GitRequest, action: str, *names: str) -> dict[str, str]:
-    """Hash of every reference whose name ends with one of ``names``; without any, of every branch and tag."""
+    """Return the hash of every reference whose name ends with one of ``names``; without any, of branches and tags."""
     kinds = [] if names else ["--heads", "--tags"]
     try:
         listed = git.run(action, "ls-remote", *kinds, "--", request.repo, *names)
@@ -72,7 +72,7 @@ def _list_refs(git: Git, request: GitRequest, action: str, *names: str) -> dict[
 
 
 def _complete_hash(git: Git, request: GitRequest, refs: dict[str, str], scratch: Path) -> str:
-    """The commit whose hash begins with ``request.rev``, from the history of all branches and tags."""
+    """Return the commit whose hash begins with ``request.rev``, from the history of all branches and tags."""
     begin = request.rev.lower()
     action = f"looking for the short hash {begin!r} in the history of {request.repo}"
     repository = _create(git, request, scratch, max(map(len, refs.values()), default=40))
@@ -121,7 +121,7 @@ def _create(git: Git, request: GitRequest, folder: Path, hash_length: int, work_
 
 
 def _fetch(git: Git, request: GitRequest, commit: str, folder: Path, tree: Path) -> tuple[list[str], list[_TreeEntry]]:
-    """Fetch ``commit`` with the contents of the taken files, in the most sparing way the server can do.
+    """Fetch ``commit`` with the contents of the taken files, transferring as little as the server allows.
 
     Returns:
         The arguments that make git use the repository, and the taken files.
@@ -182,17 +182,17 @@ def _list(git: Git, repository: list[str], commit: str, action: str) -> list[_Tr
 
 
 def _check_asked(request: GitRequest, commit: str, entries: list[_TreeEntry]) -> None:
-    """The asset and every sparse entry exist in the commit; otherwise say what is near."""
-    place = f"commit {commit[:12]} of {request.repo}"
+    """Check that the asset and every sparse entry exist in the commit; the error suggests similar names."""
+    where = f"commit {commit[:12]} of {request.repo}"
     modes = {entry.path: entry.mode for entry in entries}
     folders = {folder for path in modes for folder in path.parents} - {PurePosixPath()}
     for entry in request.sparse:
         if PurePosixPath(entry) not in modes and PurePosixPath(entry) not in folders:
             hint = suggestion(entry, sorted(map(str, folders)))
-            raise AssetSourceError(f"git.sparse entry {entry!r} does not exist in {place}.{hint}")
+            raise AssetSourceError(f"git.sparse entry {entry!r} does not exist in {where}.{hint}")
     path = request.path
     if path in folders:
-        raise AssetSourceError(f"git.path {str(path)!r} is a folder in {place}; name a file in it.")
+        raise AssetSourceError(f"git.path {str(path)!r} is a folder in {where}; name a file in it.")
     for part in (path, *path.parents):
         if modes.get(part) == _GITLINK:
             raise AssetSourceError(
@@ -203,7 +203,7 @@ def _check_asked(request: GitRequest, commit: str, entries: list[_TreeEntry]) ->
     through_link = any(modes.get(part) == _SYMLINK for part in path.parents)
     if path not in modes and not through_link:
         hint = suggestion(str(path), sorted(map(str, modes)))
-        raise AssetSourceError(f"git.path {str(path)!r} does not exist in {place}.{hint}")
+        raise AssetSourceError(f"git.path {str(path)!r} does not exist in {where}.{hint}")
 
 
 def _fetch_missing(git: Git, repository: list[str], commit: str, taken: list[_TreeEntry], action: str) -> None:
@@ -232,5 +232,5 @@ def _check_links(request: GitRequest, tree: Path, taken: list[_TreeEntry]) -> No
 
 
 def short_label(request: GitRequest, rev: str) -> str:
-    """Name of a request in progress lines, such as ``newton-assets@261cd1f4``."""
+    """Return the name of a request in progress lines, such as ``newton-assets@261cd1f4``."""
     return f"{request.name}@{rev[:8] if re.fullmatch('[0-9a-f]{40,}', rev) else rev}"

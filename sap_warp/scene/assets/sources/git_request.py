@@ -1,4 +1,4 @@
-"""What a scene asks of git, checked before git is started.
+"""Check what a scene asks of git before git is started.
 
 Accepted addresses are ``https://``, ``ssh://``, ``user@host:path``, ``file://`` and paths of this machine. Plain
 ``http://`` and ``git://`` are refused because anyone on the way could answer in the server's name; so are the
@@ -48,26 +48,26 @@ class GitRequest:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether ``rev`` is a full hash, which always means the same content."""
+        """Return True if ``rev`` is a full hash, which always means the same content."""
         return _HASH.fullmatch(self.rev) is not None
 
     @property
     def may_be_short_hash(self) -> bool:
-        """Whether ``rev`` could be the beginning of a hash."""
+        """Return True if ``rev`` could be the beginning of a hash."""
         return _SHORT_HASH.fullmatch(self.rev) is not None
 
     @property
     def name(self) -> str:
-        """Last part of the address without ``.git``, safe as a file name."""
+        """Return the last part of the address without ``.git``, safe as a file name."""
         last = re.split(r"[/:]", self.repo)[-1].removesuffix(".git")
         return re.sub(r"[^A-Za-z0-9_.-]", "_", last).lstrip(".-")[:40] or "repository"
 
     def digest(self, rev: str) -> str:
-        """Identifies repository, ``rev`` and sparse set: 32 hexadecimal digits."""
+        """Return 32 hexadecimal digits that identify repository, ``rev`` and sparse set."""
         return sha256(json.dumps([self.repo, rev, self.sparse]).encode()).hexdigest()[:32]
 
     def takes(self, file: PurePosixPath) -> bool:
-        """Whether ``file`` is checked out.
+        """Return True if ``file`` is checked out.
 
         As with git's own sparse folders, that is all below an entry of ``sparse``, and the files that stand beside
         an entry or directly in a folder above it, such as a licence.
@@ -83,7 +83,7 @@ class GitRequest:
 def check_request(
     repo: object, rev: object, sparse: Sequence[str], path: object, base_dir: Path | None = None
 ) -> GitRequest:
-    """Check everything a scene says about a git source.
+    """Check everything that a scene says about a git source.
 
     Args:
         repo: See `ACCEPTED`; a relative path is looked for from ``base_dir``, then from the current directory.
@@ -165,9 +165,9 @@ def _check_directory(text: str, base_dir: Path | None) -> str:
     try:
         given = Path(text).expanduser()
         roots = [Path.cwd()] if base_dir is None else [base_dir.absolute(), Path.cwd()]
-        for place in [given] if given.is_absolute() else [root / given for root in roots]:
-            if place.is_dir():
-                return str(place.resolve())
+        for folder in [given] if given.is_absolute() else [root / given for root in roots]:
+            if folder.is_dir():
+                return str(folder.resolve())
     except (RuntimeError, OSError) as error:
         raise AssetSourceError(f"git.repo {text!r}: {error}.") from None
     raise AssetSourceError(f"git.repo {text!r} is not a folder of this machine; use {ACCEPTED}.")

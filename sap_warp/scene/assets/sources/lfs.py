@@ -8,7 +8,7 @@ _POINTER_MAX = 1024  # bytes; the format allows no larger pointer
 
 
 def lfs_pointer_size(file: Path) -> int | None:
-    """Size [bytes] of the content that ``file`` stands for if it is an LFS pointer, else None."""
+    """Return the size [bytes] of the content that ``file`` stands for if it is an LFS pointer, else None."""
     if file.stat().st_size > _POINTER_MAX:
         return None
     content = file.read_bytes()

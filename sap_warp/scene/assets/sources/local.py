@@ -24,12 +24,12 @@ def resolve_local(path: str, base_dir: Path | None) -> Path:
         given = Path(text).expanduser()
     except RuntimeError as error:  # ~name of nobody
         raise AssetSourceError(f"asset path {text!r}: {error}") from None
-    places = [given] if given.is_absolute() else [root / given for root in _roots(base_dir)]
+    candidates = [given] if given.is_absolute() else [root / given for root in _roots(base_dir)]
     try:
-        for place in places:
-            if place.is_file():
-                return _checked(place)
-        return _report_missing(text, places)
+        for candidate in candidates:
+            if candidate.is_file():
+                return _checked(candidate)
+        return _report_missing(text, candidates)
     except OSError as error:  # too long a name, a folder that may not be read
         raise AssetSourceError(f"asset path {shown(text)}: {error.strerror or error}.") from None
 
@@ -52,22 +52,22 @@ def _checked(file: Path) -> Path:
     return file
 
 
-def _report_missing(text: str, places: list[Path]) -> Path:
-    for place in places:
-        if place.is_dir():
-            files = sorted(p.name for p in place.iterdir() if p.is_file())[:5]
+def _report_missing(text: str, candidates: list[Path]) -> Path:
+    for candidate in candidates:
+        if candidate.is_dir():
+            files = sorted(p.name for p in candidate.iterdir() if p.is_file())[:5]
             holds = f" It holds {', '.join(files)}." if files else ""
-            raise AssetSourceError(f"asset path {text!r} is a folder, {str(place)!r}; name a file in it.{holds}")
-        if place.exists():
-            raise AssetSourceError(f"asset path {text!r} is {str(place)!r}, which is not a regular file.")
-    hints = [hint for place in places if (hint := _near(place))]
-    looked = " and ".join(repr(str(place)) for place in places)
+            raise AssetSourceError(f"asset path {text!r} is a folder, {str(candidate)!r}; name a file in it.{holds}")
+        if candidate.exists():
+            raise AssetSourceError(f"asset path {text!r} is {str(candidate)!r}, which is not a regular file.")
+    hints = [hint for candidate in candidates if (hint := _near(candidate))]
+    looked = " and ".join(repr(str(candidate)) for candidate in candidates)
     raise AssetSourceError(f"asset file {text!r} does not exist: looked for {looked}.{hints[0] if hints else ''}")
 
 
-def _near(place: Path) -> str:
-    """Suggests what stands beside the first part of ``place`` that does not exist."""
-    missing = place
+def _near(candidate: Path) -> str:
+    """Suggest files beside the first part of a path that does not exist."""
+    missing = candidate
     while not missing.parent.is_dir() and missing.parent != missing:
         missing = missing.parent
     folder = missing.parent

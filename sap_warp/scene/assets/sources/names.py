@@ -57,7 +57,7 @@ def check_relative_path(what: str, value: object, inside: str) -> PurePosixPath:
 
 
 def nearest(wanted: str, names: Iterable[str], count: int = 3) -> list[str]:
-    """The entries of ``names`` that ``wanted`` may have meant, best first.
+    """Return the entries of ``names`` that ``wanted`` may have meant, best first.
 
     The last part of a path counts most: a file of that name elsewhere comes before a file of a similar name.
     """
@@ -74,11 +74,11 @@ def nearest(wanted: str, names: Iterable[str], count: int = 3) -> list[str]:
 
 
 def suggestion(wanted: str, names: Iterable[str]) -> str:
-    """A sentence with the nearest names, beginning with a space; empty when nothing is near."""
+    """Return a sentence with the nearest names that begins with a space; empty if nothing is near."""
     near = nearest(wanted, names)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def shown(text: str, limit: int = 120) -> str:
-    """``text`` quoted for a message, with control characters escaped and not longer than ``limit``."""
+    """Quote ``text`` for a message, with control characters escaped and not longer than ``limit``."""
     return ascii(text if len(text) <= limit else text[:limit] + "...")

@@ -71,7 +71,7 @@ def _not_installed(name: str) -> str:
 
 
 def _shipped_files(installed: metadata.Distribution) -> list[PurePosixPath]:
-    """Files of the distribution below the place where it is installed; scripts and metadata are left out."""
+    """Return the files of the distribution below its installation folder, without scripts and metadata."""
     return [
         PurePosixPath(file)
         for file in installed.files or ()
@@ -88,7 +88,7 @@ def _import_names(name: str, installed: metadata.Distribution) -> list[str]:
 
 
 def _roots(name: str, installed: metadata.Distribution, files: list[PurePosixPath]) -> list[PurePosixPath]:
-    """Folders that users see as the content: ``newton/``, ``.../share/example-robot-data/``."""
+    """Return the folders that users see as the content: ``newton/``, ``.../share/example-robot-data/``."""
     roots = {PurePosixPath(top) for top in _import_names(name, installed)}
     for file in files:
         parts = file.parts[:-1]
@@ -100,15 +100,15 @@ def _roots(name: str, installed: metadata.Distribution, files: list[PurePosixPat
 
 def _find(wanted: PurePosixPath, files: list[PurePosixPath], roots: list[PurePosixPath]) -> list[PurePosixPath]:
     known = set(files)
-    for place in [wanted, *(root / wanted for root in roots)]:
-        if place in known:
-            return [place]
+    for candidate in [wanted, *(root / wanted for root in roots)]:
+        if candidate in known:
+            return [candidate]
     count = len(wanted.parts)
     return [file for file in files if file.parts[-count:] == wanted.parts]
 
 
 def _short(file: PurePosixPath, roots: list[PurePosixPath]) -> PurePosixPath:
-    """``file`` as a user would write it."""
+    """Return ``file`` as a user would write it."""
     for root in roots:
         if file.is_relative_to(root):
             return file.relative_to(root)
@@ -116,12 +116,12 @@ def _short(file: PurePosixPath, roots: list[PurePosixPath]) -> PurePosixPath:
 
 
 def _find_in_import_package(wanted: PurePosixPath, name: str, installed: metadata.Distribution) -> Path | None:
-    """Looks beside the source files: an editable installation does not list what it ships."""
+    """Look beside the source files: an editable installation does not list what it ships."""
     for top in _import_names(name, installed):
         spec = importlib.util.find_spec(top) if top.isidentifier() else None
         for folder in (spec.submodule_search_locations or ()) if spec else ():
             below = wanted.relative_to(top) if wanted.parts[0] == top else wanted
-            for place in (Path(folder, wanted), Path(folder, below)):
-                if place.is_file():
-                    return place
+            for candidate in (Path(folder, wanted), Path(folder, below)):
+                if candidate.is_file():
+                    return candidate
     return None

@@ -1,4 +1,4 @@
-"""What the user sees while something is fetched."""
+"""Progress lines while something is fetched."""
 
 import re
 import shutil
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import TextIO
 
 Report = Callable[[str], None]
-"""Takes one line about what happens now, such as ``robots@261cd1f4: Receiving objects 45%``."""
+"""Function that takes one line about what happens now, such as ``robots@261cd1f4: Receiving objects 45%``."""
 
 PLAIN_INTERVAL = 10.0
-"""Seconds between lines about one phase where they cannot be rewritten, as in a log file."""
+"""Seconds between lines about one phase where they cannot be rewritten, such as in a log file."""
 
 _PERCENT = re.compile(r"(?:remote: )?(?P<phase>[^:]+):\s+(?P<percent>\d{1,3})% \(\d+/\d+\)(?P<rest>.*)")
 _AMOUNT = re.compile(r"[\d.]+ (?:bytes|[KMG]iB)\b")
 
 
 def parse_progress(line: str) -> str | None:
-    """``Receiving objects 45%, 1.20 MiB`` from a line of git's ``--progress``; None for any other line."""
+    """Return ``Receiving objects 45%, 1.20 MiB`` from a line of git's ``--progress``; None for any other line."""
     match = _PERCENT.match(line)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""From the `source` of an asset to a file on this machine, and what files it may lead to.
+"""Find the file of the `source` of an asset, and keep it from leading to files that it must not reach.
 
 A scene may name any file that its user may read. One that is confined stays inside of its own folder, and the files
 that a fetched asset names stay inside of its repository in any case.
@@ -27,7 +27,7 @@ _NAMED_BY = {
     ".gltf": re.compile(r'"uri"\s*:\s*"((?!data:)[^"]+)"'),
     ".dae": re.compile(r"<init_from>\s*(?:file://)?([^<#]+?)\s*</init_from>"),
 }
-"""How mesh files name further files: materials, textures, buffers."""
+"""Patterns of further files that mesh files name: materials, textures, buffers."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Fence:
     """A folder that files must be in."""
 
     folder: Path | None
-    """None for no folder at all, as with a scene that is not a file."""
+    """The folder; None for no folder at all, such as for a scene that is not a file."""
     name: str
-    """What the folder is, in messages."""
+    """What messages call the folder."""
 
     def check(self, file: Path) -> Path:
-        """``file``, unless it is outside, with links followed."""
+        """Return ``file`` if it is inside, with links followed; complain otherwise."""
         if self.folder is None or not file.resolve().is_relative_to(self.folder.resolve()):
             raise Complaint(f"the asset refers to {file}, which is not part of {self.name}")
         return file
 
 
 def confined_by_environment() -> bool:
-    """Whether SAP_WARP_CONFINE asks for scenes to stay in their folders."""
+    """Return True if SAP_WARP_CONFINE asks for scenes to stay in their folders."""
     return os.environ.get("SAP_WARP_CONFINE", "").lower() not in ("", "0", "false", "no", "off")
 
 
@@ -74,17 +74,17 @@ def resolve_source(source: Source, document: SceneDocument) -> Path:
         return resolve_local(source.path, directory)
     if directory is None:
         raise AssetSourceError(f"asset path {source.path!r}: a confined scene that is not a file has no files.")
-    place = directory / source.path
-    if source.path.startswith("~") or not place.resolve().is_relative_to(document.home or directory):
+    path = directory / source.path
+    if source.path.startswith("~") or not path.resolve().is_relative_to(document.home or directory):
         raise AssetSourceError(
             f"asset path {source.path!r} leads out of the folder of the scene, which is confined."
             + see("confined-scene")
         )
-    return resolve_local(str(place), None)
+    return resolve_local(str(path), None)
 
 
 def fence_of(source: Source, file: Path | str, document: SceneDocument) -> Fence | None:
-    """What files named inside an asset must not leave; None for assets of a scene that is not confined.
+    """Return the fence for files named inside an asset; None for assets of a scene that is not confined.
 
     Args:
         source: Of the asset.
@@ -102,7 +102,7 @@ def fence_of(source: Source, file: Path | str, document: SceneDocument) -> Fence
 
 
 def check_mesh(file: Path, fence: Fence | None) -> Path:
-    """``file``, unless it, or a file that it names, is beyond the fence, or it is nothing to read from."""
+    """Return ``file`` if it is a regular file, and it and all files that it names are within the fence."""
     if file.exists() and not file.is_file():
         raise Complaint(f"the asset refers to {file}, which is not a regular file")
     if fence is None or not file.is_file():

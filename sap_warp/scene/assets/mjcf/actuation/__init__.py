@@ -1,1 +1,1 @@
-"""What moves an MJCF model: joints, actuators, drives, tendons and loops."""
+"""Actuation of an MJCF model: joints, actuators, drives, tendons and loops."""

@@ -1,4 +1,4 @@
-"""Actuators that Newton's importer does not know or would change: written as <general> before it reads the document."""
+"""Rewrite actuators that Newton's importer does not know or would change as <general>, before it reads the document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MUSCLE = {
 """MuJoCo's defaults, in the order of its parameters."""
 _LINEAR = ("position", "velocity")
 _OWN = ("kv", "dampratio", "forcerange")
-"""What a <position> does not share with a <velocity> on its joint."""
+"""Attributes that a <position> does not share with a <velocity> on its joint."""
 _KEPT = (
     "name",
     "joint",
@@ -76,7 +76,7 @@ def translate_actuators(document: MjcfDocument) -> None:
 
 
 def _is_uneven(node: Node) -> bool:
-    """Whether the force range of a drive is not as wide downwards as upwards, which a joint's effort limit is."""
+    """Return True if the force range of a drive is not symmetric, as the effort limit of a joint is."""
     if node.get("forcerange") is None:
         return False
     low, high = node.numbers("forcerange", 2)
@@ -84,7 +84,7 @@ def _is_uneven(node: Node) -> bool:
 
 
 def _switch_off(document: MjcfDocument, nodes: list[Node]) -> None:
-    """Actuators of groups that are disabled keep their input, which does nothing."""
+    """Keep actuators of disabled groups as inputs that do nothing."""
     option = document.option("actuatorgroupdisable")
     groups = set(option.numbers("actuatorgroupdisable").astype(int).tolist()) if option is not None else set()
     for node in nodes:
@@ -96,13 +96,13 @@ def _switch_off(document: MjcfDocument, nodes: list[Node]) -> None:
 
 
 def _joints(document: MjcfDocument) -> dict[str | None, Node]:
-    """By name."""
+    """Map the name of each joint to its element."""
     found = (joint for body in bodies_of(document.root) for joint in body_joints(body))
     return {joint.get("name"): joint for joint in found if joint.get("name")}
 
 
 def _name_joints(document: MjcfDocument, nodes: list[Node]) -> None:
-    """A hinge or slide is pushed the same way whoever's axes are meant."""
+    """Write ``joint`` for ``jointinparent``: for a hinge or slide both push the same way."""
     joints = _joints(document)
     for node in nodes:
         joint = joints.get(node.get("jointinparent"))
@@ -112,7 +112,7 @@ def _name_joints(document: MjcfDocument, nodes: list[Node]) -> None:
 
 
 def _give_to_joints(document: MjcfDocument, nodes: list[Node]) -> None:
-    """Armature and damping of an actuator, reflected by its gear, become the joint's."""
+    """Add the armature and damping of an actuator, reflected by its gear, to those of its joint."""
     joints = _joints(document)
     for node in nodes:
         joint = joints.get(node.get("joint"))
@@ -124,7 +124,7 @@ def _give_to_joints(document: MjcfDocument, nodes: list[Node]) -> None:
                 gear = float(node.numbers("gear")[0]) if node.get("gear") is not None else 1.0
                 joint.put(name, [joint.number(name, 0.0) + gear**2 * float(value[0])])
             elif len(value) == 1 and value[0]:
-                raise Complaint(f"{node.place_of(name)}: {name} of an actuator on a joint that is no hinge or slide")
+                raise Complaint(f"{node.location(name)}: {name} of an actuator on a joint that is no hinge or slide")
         node.drop("armature", "damping")
 
 
@@ -153,7 +153,7 @@ def _translate_muscle(node: Node) -> None:
 
 
 def _translate_linear(node: Node) -> None:
-    """A position or velocity servo; a damping ratio stands in the place of kv, with its sign, as in MuJoCo."""
+    """Rewrite a position or velocity servo; a damping ratio is stored in the place of kv, as MuJoCo stores it."""
     timeconst, integrates = node.number("timeconst", 0.0), node.tag == "intvelocity"
     if node.tag in ("position", "intvelocity"):
         kp, kv = node.number("kp", 1.0), node.number("kv", 0.0)
@@ -179,13 +179,13 @@ def _become_general(node: Node, dropped: str, **types: str) -> None:
 
 
 def resolve_ratios(done: Import) -> None:
-    """Damping ratios of actuators that are not drives of joints: biasprm[2] > 0 beside equal and opposite gains."""
+    """Turn damping ratios of actuators that are not drives (biasprm[2] > 0 with opposite gains) into damping."""
     values = done.build.builder.custom_attributes["mujoco:actuator_biasprm"].values
     gains = done.build.builder.custom_attributes["mujoco:actuator_gainprm"].values
     for node, i in done.actuators.items():
         bias, gain = np.array(values[i], float), float(gains[i][0])
         name = node.get("joint")  # not that of a joint without one
-        found = [place for joint, place in done.places.items() if name and joint.get("name") == name]
+        found = [index for joint, index in done.joint_indices.items() if name and joint.get("name") == name]
         if node.tag in _LINEAR or not (bias[2] > 0.0 and gain == -bias[1] and bias[0] == 0.0) or not found:
             continue
         gear = abs(float(node.numbers("gear")[0])) if node.get("gear") is not None else 1.0

@@ -1,4 +1,4 @@
-"""Actuators on ball joints, written as actuators between two sites: one on the body, one on what carries it.
+"""Rewrite actuators on ball joints as actuators between two sites, one on the body and one on its parent.
 
 A site and a reference site give the same length, the rotation vector of the joint times the gear, and the same torque
 on both bodies. MuJoCo's ``joint`` takes the gear in the axes of the body, ``jointinparent`` in those that the body has
@@ -43,9 +43,9 @@ def translate_ball_actuators(document: MjcfDocument) -> None:
 
 
 def _add_sites(body: Node, parent: Node, number: int) -> tuple[str, str]:
-    """Names of two sites that coincide at rest: in the body, and in its parent."""
+    """Add two sites that coincide at rest, in the body and in its parent, and return their names."""
     moving, resting = f"ball_{number}_moving", f"ball_{number}_resting"
-    body.append(Node("site", {"name": moving}, place=body))
+    body.append(Node("site", {"name": moving}, origin=body))
     pose = {key: body.get(key, "") for key in ("pos", "quat") if body.get(key) is not None}
-    parent.append(Node("site", {"name": resting, **pose}, place=body))
+    parent.append(Node("site", {"name": resting, **pose}, origin=body))
     return moving, resting

@@ -1,4 +1,4 @@
-"""Shapes that are fitted to meshes, <geom type="capsule" mesh="...">: written with their own size and pose.
+"""Shapes that are fitted to meshes (<geom type="capsule" mesh="...">), rewritten with a size and pose of their own.
 
 Newton's importer would turn them the wrong way.
 """
@@ -40,7 +40,7 @@ def fit_shapes(document: MjcfDocument) -> None:
 
 
 def _size(kind: str, box: np.ndarray, around: bool) -> list[float]:
-    """Of a shape in the place of a box [m], given by half edges, the longest last."""
+    """Return the size of a shape that replaces a box [m] with these half edges, the longest last."""
     if kind == "sphere":
         return [float(box.max() if around else box.mean())]
     if kind in ("box", "ellipsoid"):
@@ -51,11 +51,11 @@ def _size(kind: str, box: np.ndarray, around: bool) -> list[float]:
 
 
 def _fit(node: Node, around: bool) -> tuple[Pose, np.ndarray]:
-    """Pose of the box of a mesh, and half its edges [m]."""
+    """Return the pose of the box of a mesh, and half its edges [m]."""
     vertices, faces = _read(node)
     mass, com, inertia = _mass_properties(vertices, faces, node.get("inertia", "legacy"))
     if not mass > 0.0:
-        raise Complaint(f"{node.place_of()}: the mesh has no volume; no shape can be fitted to it")
+        raise Complaint(f"{node.location()}: the mesh has no volume; no shape can be fitted to it")
     moments, axes = np.linalg.eigh(inertia)
     axes = axes[:, ::-1]  # the largest moment first: the longest edge last
     if np.linalg.det(axes) < 0.0:
@@ -71,14 +71,14 @@ def _fit(node: Node, around: bool) -> tuple[Pose, np.ndarray]:
 
 
 def _read(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices [m] and triangles of a mesh as MuJoCo places it."""
+    """Return the vertices [m] and triangles of a mesh in the frame in which MuJoCo stores it."""
     if node.get("file") is not None:
         import trimesh
 
         try:
             loaded: Any = trimesh.load(node.get("file"), force="mesh", process=False)
         except (OSError, ValueError) as error:
-            raise Complaint(f"{node.place_of('file')}: cannot read the mesh: {error}") from None
+            raise Complaint(f"{node.location('file')}: cannot read the mesh: {error}") from None
         vertices, faces = np.asarray(loaded.vertices, np.float64), np.asarray(loaded.faces)
     elif node.get("vertex") is not None:
         vertices = node.numbers("vertex").reshape(-1, 3)
@@ -86,7 +86,7 @@ def _read(node: Node) -> tuple[np.ndarray, np.ndarray]:
             node.numbers("face").astype(int).reshape(-1, 3) if node.get("face") is not None else np.zeros((0, 3), int)
         )
     else:
-        raise Complaint(f"{node.place_of()}: the mesh has no file and no vertices; no shape can be fitted to it")
+        raise Complaint(f"{node.location()}: the mesh has no file and no vertices; no shape can be fitted to it")
     if node.get("refpos") is not None:
         vertices = vertices - node.numbers("refpos", 3)
     if node.get("refquat") is not None:
@@ -97,7 +97,7 @@ def _read(node: Node) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _hull(vertices: np.ndarray) -> np.ndarray:
-    """Triangles of the convex hull, seen from outside against the clock."""
+    """Return the triangles of the convex hull, counterclockwise seen from outside."""
     from scipy.spatial import ConvexHull
 
     hull = ConvexHull(vertices)
@@ -107,7 +107,7 @@ def _hull(vertices: np.ndarray) -> np.ndarray:
 
 
 def _mass_properties(vertices: np.ndarray, faces: np.ndarray, kind: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass at a density of one, its centre and the inertia about that, by MuJoCo's kinds of mesh inertia."""
+    """Return mass at density 1, centre of mass and inertia about it, by MuJoCo's kinds of mesh inertia."""
     if kind == "convex" or not len(faces):
         faces, kind = _hull(vertices), "exact"
     a, b, c = (vertices[faces[:, i]] for i in range(3))

@@ -1,4 +1,4 @@
-"""Bodies with several joints: split where Newton's one joint for all of them would be another one."""
+"""Bodies with several joints, split where Newton's single joint for all of them would behave differently."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ..coordinates import bodies_of, body_joints, joint_kind
 from ..reader import MjcfDocument
 
 _MOST = 3
-"""Slides, or hinges, of one joint of Newton's."""
+"""Largest number of slides, or of hinges, in one joint of Newton's."""
 
 
 def take_first_numbers(document: MjcfDocument) -> None:
-    """Keep the linear part of springs and dampers; the notes have named the others."""
+    """Keep only the linear coefficient of springs and dampers; notes have named the others already."""
     joints = [node for world in document.sections("worldbody") for node in walk(world) if node.tag == "joint"]
     for node in (*joints, *document.elements("tendon", "fixed", "spatial")):
         for name in ("stiffness", "damping"):
@@ -31,7 +31,7 @@ def split_joints(document: MjcfDocument) -> None:
         groups = _groups(body_joints(body))
         above = parent_of[body]
         for i, group in enumerate(groups[:-1]):
-            between = Node("body", place=body)
+            between = Node("body", origin=body)
             if body.get("name"):
                 between.set("name", _free_name(f"{body.get('name')}_part{i}", names))
             if i == 0:
@@ -52,7 +52,7 @@ def split_joints(document: MjcfDocument) -> None:
 
 
 def _groups(joints: list[Node]) -> list[list[Node]]:
-    """Joints in their order, in runs that fit into one joint of Newton's."""
+    """Split joints into runs that fit into one joint of Newton's, in their order."""
     groups: list[list[Node]] = []
     for joint in joints:
         if groups and _fits(groups[-1], joint):

@@ -1,4 +1,4 @@
-"""<connect> and <weld>: where the joints that close loops sit, which Newton's importer places by its own rules.
+"""Frames of the joints that close loops (<connect> and <weld>), which Newton's importer places by its own rules.
 
 It ties the point of the first site to whatever meets it in the pose of the file, takes the anchor of a weld as one of
 the first body, and wants welded bodies to have equal axes, whatever ``relpose`` says.
@@ -24,7 +24,7 @@ _WORLD = -1
 
 
 def drop_self_ties(document: MjcfDocument) -> None:
-    """Take away what ties a body to itself, with a note; Newton has no joint for it."""
+    """Remove equalities that tie a body to itself, with a note; Newton has no joint for them."""
     body_of = {site.get("name"): body for body in bodies_of(document.root) for site in body.children("site")}
     for section in document.sections("equality"):
         for node in section.children("connect", "weld"):
@@ -33,11 +33,11 @@ def drop_self_ties(document: MjcfDocument) -> None:
             names = [node.get(name) or "world" for name in ("body1", "body2")]
             if (by_site and ends[0] is ends[1]) or (not by_site and names[0] == names[1]):
                 section.remove(node)
-                document.notes.append(f"{node.place_of()}: <{node.tag}>: ties a body to itself; it does not act")
+                document.notes.append(f"{node.location()}: <{node.tag}>: ties a body to itself; it does not act")
 
 
 def translate_welds(document: MjcfDocument) -> None:
-    """A weld that lets its bodies turn becomes a <connect>; `place_loops` still knows it by its frames."""
+    """Rewrite a weld that lets its bodies turn as <connect>; `set_loop_frames` still knows it by its frames."""
     for node in document.elements("equality", "weld"):
         if node.number("torquescale", 1.0) == 0.0:
             node.tag = "connect"
@@ -46,7 +46,7 @@ def translate_welds(document: MjcfDocument) -> None:
                 node.set("anchor", "0 0 0")
 
 
-def place_loops(done: Import) -> None:
+def set_loop_frames(done: Import) -> None:
     """Give the joints that close loops the frames that MuJoCo would."""
     builder = done.build.builder
     nodes = [
@@ -67,7 +67,7 @@ def place_loops(done: Import) -> None:
 
 
 def _ends(done: Import, node: Node) -> tuple[int, int]:
-    """The two bodies that an equality ties."""
+    """Return the two bodies that an equality ties."""
     if node.get("site1") is not None:
         return _site(done, node.get("site1", ""))[0], _site(done, node.get("site2", ""))[0]
     number = {body.get("name"): i for i, body in done.bodies.items() if body.get("name")}
@@ -75,11 +75,11 @@ def _ends(done: Import, node: Node) -> tuple[int, int]:
 
 
 def _frames(done: Import, node: Node) -> tuple[Any, Any]:
-    """The frames of the two bodies that are to agree."""
+    """Return the frames of the two bodies that the equality makes agree."""
     one, two = _ends(done, node)
     if node.get("site1") is not None:
-        places = [_site(done, node.get(name, "")) for name in ("site1", "site2")]
-        here, there = (_root(done, body) * _transform(done, pose) for body, pose in places)
+        sites = [_site(done, node.get(name, "")) for name in ("site1", "site2")]
+        here, there = (_root(done, body) * _transform(done, pose) for body, pose in sites)
         return here, there
     anchor = node.numbers("anchor", 3) if node.get("anchor") is not None else np.zeros(3)
     given = _transform(done, Pose(anchor, np.array([1.0, 0.0, 0.0, 0.0])))
@@ -96,7 +96,7 @@ def _frames(done: Import, node: Node) -> tuple[Any, Any]:
 
 
 def _site(done: Import, name: str) -> tuple[int, Pose]:
-    """Body of a site, and its pose there."""
+    """Return the body of a site, and its pose there."""
     number = {node: body for body, node in done.bodies.items()}
     for body in bodies_of(done.document.root):
         for site in body.children("site"):
@@ -112,10 +112,10 @@ def _transform(done: Import, pose: Pose) -> Any:
 
 
 def _root(done: Import, body: int) -> Any:
-    """The frame of the file in that of a body: the place of the asset for the world."""
+    """Return the frame of the file in that of a body: the pose of the asset if the body is the world."""
     return wp.transform(*done.asset.xform) if body == _WORLD else wp.transform_identity()
 
 
 def _pose(done: Import, body: int) -> Any:
-    """Of a body in the pose of the file."""
+    """Return a body's pose in the pose of the file."""
     return wp.transform_identity() if body == _WORLD else wp.transform(*done.build.builder.body_q[body])

@@ -1,4 +1,4 @@
-"""What Newton's importer loses of tendons: which axis of a joint they act on, and equalities between them."""
+"""Tendon data that Newton's importer loses: which axis of a joint a tendon acts on, and equalities between tendons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _vec5 = wp.types.vector(length=5, dtype=wp.float32)
 
 
 def translate_equalities(document: MjcfDocument) -> None:
-    """Couple tendons of one joint each in place of joints that share their body with others, or that are alone.
+    """Couple single-joint tendons in place of joints that share a body, or of joints that are coupled to nothing.
 
     Newton makes one joint of all those of a body, and its couplings are between two whole joints.
     """
@@ -38,14 +38,14 @@ def translate_equalities(document: MjcfDocument) -> None:
     ]
     if not chosen:
         return
-    section = Node("tendon", place=chosen[0])
+    section = Node("tendon", origin=chosen[0])
     document.root.append(section)
     for i, node in enumerate(chosen):
         for end in ("1", "2"):
             joint = node.get(f"joint{end}")
             if joint is not None:
-                tendon = Node("fixed", {"name": f"equality_{i}_{joint}"}, place=node)
-                tendon.append(Node("joint", {"joint": joint, "coef": "1"}, place=node))
+                tendon = Node("fixed", {"name": f"equality_{i}_{joint}"}, origin=node)
+                tendon.append(Node("joint", {"joint": joint, "coef": "1"}, origin=node))
                 section.append(tendon)
                 node.set(f"tendon{end}", tendon.get("name", ""))
         node.tag = "tendon"
@@ -53,18 +53,18 @@ def translate_equalities(document: MjcfDocument) -> None:
 
 
 def tendon_labels(builder: newton.ModelBuilder) -> list[Any]:
-    """Names of all tendons of a builder, to be changed in place."""
+    """Return the list of all tendon names of a builder, to be changed in place."""
     attribute = builder.custom_attributes.get("mujoco:tendon_label")
     values = attribute.values if attribute is not None else None
     return values if isinstance(values, list) else []
 
 
 def keep_tendons(done: Import) -> None:
-    """Write it into attributes of this package's own, which are copied with the world."""
+    """Write tendon axes and equalities into attributes of this package, which are copied with the world."""
     builder = done.build.builder
     fixed = done.document.elements("tendon", "fixed")
     entries = [joint for tendon in fixed for joint in tendon.children("joint")]
-    found = {joint.get("name"): (joint, place) for joint, place in done.places.items()}
+    found = {joint.get("name"): (joint, index) for joint, index in done.joint_indices.items()}
     if entries:
         _add_axes(builder, [found[entry.get("joint")][1] if entry.get("joint") in found else None for entry in entries])
     equalities = done.document.elements("equality", "tendon")
@@ -73,11 +73,11 @@ def keep_tendons(done: Import) -> None:
         _add_equalities(done, equalities, [tendon.get("name") for part in parts for tendon in part])
 
 
-def _add_axes(builder: newton.ModelBuilder, places: list[Any]) -> None:
-    """Newton makes one joint of all those of a body, and remembers no more than that."""
+def _add_axes(builder: newton.ModelBuilder, indices: list[Any]) -> None:
+    """Record the axis of each joint in a tendon: Newton merges the joints of a body and keeps no axes."""
     kept = builder.custom_attributes["mujoco:tendon_joint"].values or []
-    first = len(kept) - len(places)
-    if first < 0 or any(place is None for place in places):
+    first = len(kept) - len(indices)
+    if first < 0 or any(index is None for index in indices):
         return  # Newton has warned about what it skips
     if AXIS not in builder.custom_attributes:
         builder.add_custom_attribute(
@@ -93,8 +93,8 @@ def _add_axes(builder: newton.ModelBuilder, places: list[Any]) -> None:
     attribute = builder.custom_attributes[AXIS]
     values = list(attribute.values or [])
     values += [0] * (len(kept) - len(values))
-    for i, place in enumerate(places, start=first):
-        values[i] = place.dof - builder.joint_qd_start[int(kept[i])]
+    for i, index in enumerate(indices, start=first):
+        values[i] = index.dof - builder.joint_qd_start[int(kept[i])]
     attribute.values = values
 
 

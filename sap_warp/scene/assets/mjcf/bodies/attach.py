@@ -1,4 +1,4 @@
-"""<attach>: parts of other models, with everything that belongs to them."""
+"""Expand <attach>: parts of other models, with everything that belongs to them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def attach_models(document: MjcfDocument, read: Callable[[Node], MjcfDocument]) 
         for attach in parent.children("attach"):
             asset = models.get(attach.get("model", ""))
             if asset is None:
-                raise Complaint(f"{attach.place_of()}: attaches the model {attach.get('model')!r}, which is no asset")
+                raise Complaint(f"{attach.location()}: attaches the model {attach.get('model')!r}, which is no asset")
             child = read(asset)
             frame = _cut(attach, child.root)
             parent[list(parent).index(attach)] = frame
@@ -48,7 +48,7 @@ def attach_models(document: MjcfDocument, read: Callable[[Node], MjcfDocument]) 
 
 
 def _cut(attach: Node, child: Node) -> Node:
-    """A frame with the part that is attached, under its own names."""
+    """Return a frame with the part that is attached, under its own names."""
     frame = Node("frame", None, attach)
     worlds = child.children("worldbody")
     for kind in ("body", "frame"):
@@ -56,7 +56,7 @@ def _cut(attach: Node, child: Node) -> Node:
         if name is not None:
             found = [node for world in worlds for node in walk(world) if node.tag == kind and node.get("name") == name]
             if not found:
-                raise Complaint(f"{attach.place_of()}: the model {attach.get('model')!r} has no {kind} {name!r}")
+                raise Complaint(f"{attach.location()}: the model {attach.get('model')!r} has no {kind} {name!r}")
             frame.append(found[0])
             return frame
     frame.extend([node for world in worlds for node in world])
@@ -64,7 +64,7 @@ def _cut(attach: Node, child: Node) -> Node:
 
 
 def _bring_along(document: MjcfDocument, frame: Node, child: MjcfDocument, prefix: str) -> list[Node]:
-    """Sections with the assets, and with what refers to nothing but the attached part; all names get the prefix."""
+    """Copy assets, and elements that refer only to the attached part, into the model; all names get the prefix."""
     inside, whole = names_below(frame), names_in(child.root)
     sections, kept = [], set(walk(frame))
     for section in child.sections("asset", *REFERRING):
@@ -85,15 +85,15 @@ def _bring_along(document: MjcfDocument, frame: Node, child: MjcfDocument, prefi
 
 
 def _differences(document: MjcfDocument, child: MjcfDocument, asset: Node) -> list[str]:
-    """Settings of the attached model that the whole one does not take over."""
+    """List the settings of the attached model that the whole model does not take over."""
     found = []
     for name in _OWN_COMPILER:
         own, other = document.compiler.get(name), child.compiler.get(name)
         if other is not None and other != own:
-            found.append(f"{asset.place_of()}: <attach>: compiler {name}={other!r} of the attached model is not used")
+            found.append(f"{asset.location()}: <attach>: compiler {name}={other!r} of the attached model is not used")
     for name in _OWN_OPTIONS:
         option, own_option = child.option(name), document.option(name)
         if option is not None and (own_option is None or own_option.get(name) != option.get(name)):
             value = option.get(name)
-            found.append(f"{option.place_of()}: <attach>: option {name}={value!r} of the attached model is not used")
+            found.append(f"{option.location()}: <attach>: option {name}={value!r} of the attached model is not used")
     return found

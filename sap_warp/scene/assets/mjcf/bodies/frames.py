@@ -1,4 +1,4 @@
-"""Frames and replicas: their poses go into what they hold."""
+"""Expand frames and replicas: their poses go into what they hold."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _expand(root: Node, body: Node) -> None:
 def _copies(root: Node, node: Node) -> list[Node]:
     count = int(node.number("count", 0))
     if not 0 < count <= _MAX_COPIES:
-        raise Complaint(f"{node.place_of('count')}: <replicate> makes {count} copies; 1 to {_MAX_COPIES} are possible")
+        raise Complaint(f"{node.location('count')}: <replicate> makes {count} copies; 1 to {_MAX_COPIES} are possible")
     offset = node.numbers("offset", 3) if node.get("offset") is not None else np.zeros(3)
     turn = node.numbers("euler", 3)
     inside, digits, position = names_below(node), len(str(count - 1)), np.zeros(3)

@@ -1,4 +1,4 @@
-"""Inertia that a joint feels in the pose of the file, by which MuJoCo turns damping ratios into gains."""
+"""Inertia that a joint feels in the pose of the file; MuJoCo uses it to turn damping ratios into gains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import warp as wp
 def effective_inertia(
     builder: newton.ModelBuilder, bodies: Iterable[int], joint_of: dict[int, int]
 ) -> dict[int, float]:
-    """One over the diagonal of the inverse mass matrix [kg m^2 or kg], by dof.
+    """Return one over the diagonal of the inverse mass matrix [kg m^2 or kg], by dof.
 
     Args:
         builder: With the bodies in their initial pose.
@@ -44,7 +44,7 @@ def effective_inertia(
 
 
 def _motions(builder: newton.ModelBuilder, joint: int) -> list[tuple[int, np.ndarray]]:
-    """Unit motion [v at the world's origin, w] of every dof of a joint, world axes."""
+    """Return the unit motion [v at the world's origin, w] of every dof of a joint, in world axes."""
     parent, child, first = builder.joint_parent[joint], builder.joint_child[joint], builder.joint_qd_start[joint]
     frame = wp.transform(*builder.joint_X_p[joint])
     frame = wp.transform(*builder.body_q[parent]) * frame if parent >= 0 else frame

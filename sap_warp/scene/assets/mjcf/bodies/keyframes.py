@@ -1,4 +1,4 @@
-"""<key>: named states of a scene."""
+"""Keyframes (<key>): named states of a scene."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Keyframe:
     ctrl: np.ndarray
     """Inputs of MuJoCo's actuators, `model.mujoco.ctrl`, shape (actuators,)."""
     act: np.ndarray
-    """Activations of those of them that have one, else zero, shape (actuators,)."""
+    """Activations of the actuators, shape (actuators,); zero for those without a state."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class KeyEntries:
     ctrl: dict[int, float] = field(default_factory=dict)
     act: dict[int, float] = field(default_factory=dict)
     free: dict[int, np.ndarray] = field(default_factory=dict)
-    """MuJoCo's twist [v_O^W, w^B] of free joints, by first coordinate: their centre of mass may still change."""
+    """MuJoCo's twist [v_O^W, w^B] of free joints by first coordinate, as long as their centre of mass may change."""
 
 
 def add_keyframes(done: Import) -> None:
@@ -63,29 +63,29 @@ def _add(done: Import, key: Key, entries: KeyEntries) -> None:
     scale, root = done.asset.scale, wp.transform(*done.asset.xform)
     turn = np.array(wp.quat_to_matrix(wp.transform_get_rotation(root)), dtype=np.float64).reshape(3, 3)
     for joint, values in key.q.items():
-        place = done.places.get(joint)
-        if place is None:
+        index = done.joint_indices.get(joint)
+        if index is None:
             continue
-        if place.kind == "free":
+        if index.kind == "free":
             w, x, y, z = values[3:] / np.linalg.norm(values[3:])
             pose = root * wp.transform(wp.vec3(*map(float, scale * values[:3])), wp.quat(x, y, z, w))
             numbers = [float(number) for number in pose]
-        elif place.kind == "ball":
+        elif index.kind == "ball":
             numbers = list(np.roll(values / np.linalg.norm(values), -1))
         else:
-            numbers = [float(values[0] - joint.number("ref", 0.0)) * (scale if place.kind == "slide" else 1.0)]
-        entries.q.update(zip(range(place.coordinate, place.coordinate + len(numbers)), numbers, strict=True))
+            numbers = [float(values[0] - joint.number("ref", 0.0)) * (scale if index.kind == "slide" else 1.0)]
+        entries.q.update(zip(range(index.coordinate, index.coordinate + len(numbers)), numbers, strict=True))
     for joint, values in key.qd.items():
-        place = done.places.get(joint)
-        if place is None:
+        index = done.joint_indices.get(joint)
+        if index is None:
             continue
-        if place.kind == "free":
-            entries.free[place.coordinate] = np.concatenate([turn @ values[:3] * scale, values[3:]])
+        if index.kind == "free":
+            entries.free[index.coordinate] = np.concatenate([turn @ values[:3] * scale, values[3:]])
         else:
-            if place.kind == "ball" and joint in key.q:  # MuJoCo's is in the axes of the body, Newton's in the parent's
+            if index.kind == "ball" and joint in key.q:  # MuJoCo's is in the axes of the body, Newton's in the parent's
                 values = rotate(key.q[joint] / np.linalg.norm(key.q[joint]), values)
-            factor = scale if place.kind == "slide" else 1.0
-            entries.qd.update((place.dof + k, float(value) * factor) for k, value in enumerate(values))
+            factor = scale if index.kind == "slide" else 1.0
+            entries.qd.update((index.dof + k, float(value) * factor) for k, value in enumerate(values))
     _add_controls(done, key, entries)
 
 
@@ -93,10 +93,10 @@ def _add_controls(done: Import, key: Key, entries: KeyEntries) -> None:
     for node, ctrl in key.ctrl.items():
         joint = joint_of_actuator(done, node)
         if joint is not None:
-            place = done.places[joint]
+            index = done.joint_indices[joint]
             target = target_of(done, node, joint, ctrl)
             values, entry = (
-                (entries.target_q, place.coordinate) if node.tag == "position" else (entries.target_qd, place.dof)
+                (entries.target_q, index.coordinate) if node.tag == "position" else (entries.target_qd, index.dof)
             )
             values[entry] = target
         elif node in done.actuators:
@@ -105,7 +105,7 @@ def _add_controls(done: Import, key: Key, entries: KeyEntries) -> None:
 
 
 def make_keyframes(keys: dict[str, KeyEntries], model: newton.Model, worlds: int) -> dict[str, Keyframe]:
-    """The named states: the initial state of the first world, and on top of it what the keys say."""
+    """Return the named states: the initial state of the first world, overwritten by what the keys say."""
     names = ("joint_q", "joint_qd", "joint_target_q", "joint_target_qd")
     count = int(model.custom_frequency_counts.get("mujoco:actuator", 0)) // worlds
     ctrl = model.mujoco.ctrl.numpy()[:count] if count else np.zeros(0, np.float32)

@@ -31,7 +31,7 @@ def set_masses(done: Import) -> None:
 
 
 def _body(done: Import, body: int) -> tuple[float, np.ndarray]:
-    """Mass [kg] and inertia about the centre of mass [kg m^2]."""
+    """Return mass [kg] and inertia about the centre of mass [kg m^2]."""
     builder = done.build.builder
     return float(builder.body_mass[body]), np.array(builder.body_inertia[body], dtype=np.float64).reshape(3, 3)
 

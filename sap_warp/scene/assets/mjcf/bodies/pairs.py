@@ -1,4 +1,4 @@
-"""Which shapes of an MJCF document meet, by MuJoCo's rules."""
+"""Which shapes of an MJCF document may collide, by MuJoCo's rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORLD = -1
 
 
 def filter_as_mujoco(done: Import) -> None:
-    """Bodies without joints between them count as one; what is fixed to the world meets everything; <exclude>."""
+    """Filter pairs of shapes of one welded body, of parent and child (unless the world is one), and of <exclude>."""
     builder, document = done.build.builder, done.document
     colliding = [s for s in done.shapes if builder.shape_flags[s] & int(newton.ShapeFlags.COLLIDE_SHAPES)]
     if len(colliding) < 2:
@@ -48,7 +48,7 @@ def _masks(builder: newton.ModelBuilder, name: str, shapes: list[int]) -> np.nda
 
 
 def _of_joints(done: Import, body: np.ndarray) -> np.ndarray:
-    """Which pairs of shapes Newton has filtered because a joint connects their bodies, one that closes a loop too."""
+    """Return the pairs of shapes that Newton filtered because a joint connects their bodies, loop joints included."""
     builder = done.build.builder
     joined = np.zeros((len(body), len(body)), bool)
     for parent, child in zip(builder.joint_parent, builder.joint_child, strict=True):
@@ -58,7 +58,7 @@ def _of_joints(done: Import, body: np.ndarray) -> np.ndarray:
 
 
 def _welded(done: Import) -> tuple[dict[int, int], dict[int, int]]:
-    """Body that each body is fixed to, itself if it moves; and the same of the parent of that one."""
+    """Return the moving body that each body is fixed to (itself if it moves), and that of its parent."""
     builder = done.build.builder
     weld, above = {WORLD: WORLD}, {WORLD: WORLD}
     for body in done.bodies:
@@ -82,7 +82,7 @@ def _excluded_bodies(done: Import) -> list[tuple[int, int]]:
 
 
 def add_pairs(done: Import) -> None:
-    """Let the shapes of every <pair> meet, with the pair's own friction where that is possible."""
+    """Let the shapes of every <pair> collide, with the pair's own friction where that is possible."""
     pairs = [(node, _shapes_of(done, node, "geom1"), _shapes_of(done, node, "geom2")) for node in _pairs(done)]
     builder, flag = done.build.builder, int(newton.ShapeFlags.COLLIDE_SHAPES)
     met = {shape for _, first, second in pairs for shape in (*first, *second)}
@@ -99,19 +99,19 @@ def _pairs(done: Import) -> list[Node]:
 
 
 def _shapes_of(done: Import, pair: Node, attribute: str) -> list[int]:
-    """Shapes of a geom that a pair names; a mesh file may hold several."""
+    """Return the shapes of a geom that a pair names; a mesh file may hold several."""
     builder, name = done.build.builder, pair.get(attribute)
     site = int(newton.ShapeFlags.SITE)
     found = [
         s for s in done.shapes if builder.shape_label[s].endswith(f"/{name}") and not builder.shape_flags[s] & site
     ]
     if not found and not done.asset.ignore_names:
-        done.note(f"{pair.place_of()}: <pair>: the geom {name!r} is not loaded")
+        done.note(f"{pair.location()}: <pair>: the geom {name!r} is not loaded")
     return found
 
 
 def pair_friction(pair: Node, geoms: dict[str, Node]) -> float:
-    """Sliding friction of a pair: its own, or else the larger of its geoms'."""
+    """Return the sliding friction of a pair: its own, or else the larger one of its geoms."""
     if pair.get("friction") is not None:
         return float(pair.numbers("friction")[0])
     both = [geoms[pair.get(name, "")] for name in ("geom1", "geom2")]
@@ -119,7 +119,7 @@ def pair_friction(pair: Node, geoms: dict[str, Node]) -> float:
 
 
 def _set_friction(done: Import, pairs: list[tuple[Node, list[int], list[int]]]) -> None:
-    """Give shapes the friction of their pairs, which only works where all pairs of connected shapes agree."""
+    """Give shapes the friction of their pairs, which is possible only if all pairs of connected shapes agree."""
     builder = done.build.builder
     if done.asset.shape_fields().get("mu") is not None:
         return  # the scene's own friction wins
@@ -151,6 +151,6 @@ def _set_friction(done: Import, pairs: list[tuple[Node, list[int], list[int]]]) 
             node = next(node for node, first, second in pairs if shape in (*first, *second))
             shown = ", ".join(f"{value:g}" for value in sorted(values))
             done.note(
-                f"{node.place_of('friction')}: <pair> friction ({shown}) does not act: SAP contact has a friction for "
+                f"{node.location('friction')}: <pair> friction ({shown}) does not act: SAP contact has a friction for "
                 "each shape, and these shapes meet others with another one"
             )

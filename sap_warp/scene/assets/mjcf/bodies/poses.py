@@ -1,4 +1,4 @@
-"""Poses written in MJCF's ways, as position and quaternion (w, x, y, z)."""
+"""Poses in the notations of MJCF, read as position and quaternion (w, x, y, z)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Pose:
         return Pose(self.apply(other.p), multiply(self.q, other.q))
 
     def apply(self, point: np.ndarray) -> np.ndarray:
-        """A point of this frame in the frame above."""
+        """Transform a point of this frame into the frame above."""
         return self.p + rotate(self.q, point)
 
     @property
     def is_identity(self) -> bool:
-        """Whether it changes nothing."""
+        """Return True if the pose changes nothing."""
         return not self.p.any() and self.q[0] == 1.0
 
 
@@ -37,7 +37,7 @@ IDENTITY = Pose(np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 @dataclass(frozen=True)
 class Angles:
-    """How a file writes angles."""
+    """Conventions by which a file writes angles."""
 
     degrees: bool = True
     sequence: str = "xyz"
@@ -49,19 +49,19 @@ class Angles:
 
 
 def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Product of two quaternions wxyz."""
+    """Return the product of two quaternions wxyz."""
     w, u = a[0], a[1:]
     return np.concatenate([[w * b[0] - u @ b[1:]], w * b[1:] + b[0] * u + np.cross(u, b[1:])])
 
 
 def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """``v`` turned by ``q``."""
+    """Return ``v`` rotated by the quaternion ``q``."""
     t = 2.0 * np.cross(q[1:], v)
     return v + q[0] * t + np.cross(q[1:], t)
 
 
 def about(axis: np.ndarray, angle: float) -> np.ndarray:
-    """Quaternion of a rotation by ``angle`` [rad]; none about an axis without a direction."""
+    """Return the quaternion of a rotation by ``angle`` [rad]; the identity for an axis of zero length."""
     length = np.linalg.norm(axis)
     if length == 0.0:
         return IDENTITY.q
@@ -69,7 +69,7 @@ def about(axis: np.ndarray, angle: float) -> np.ndarray:
 
 
 def from_axes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Quaternion of a frame with this x axis, and y as near to the given one as it can be."""
+    """Return the quaternion of a frame with this x axis and a y axis as near to the given one as possible."""
     x = x / np.linalg.norm(x)
     y = y - x * (x @ y)
     y = y / np.linalg.norm(y)
@@ -87,13 +87,13 @@ def from_axes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def from_z_axis(z: np.ndarray) -> np.ndarray:
-    """Quaternion of the shortest turn that takes the z axis to a direction."""
+    """Return the quaternion of the shortest rotation that takes the z axis to a direction."""
     axis = np.array([-z[1], z[0], 0.0])
     return about(axis if axis.any() else np.array([1.0, 0.0, 0.0]), float(np.arctan2(np.linalg.norm(axis), z[2])))
 
 
 def from_euler(angles: np.ndarray, sequence: str) -> np.ndarray:
-    """Quaternion of three turns [rad]: about axes that turn along for small letters, that stay for capital ones."""
+    """Return the quaternion of three turns [rad]: intrinsic axes for small letters, extrinsic for capital ones."""
     q = IDENTITY.q
     for letter, angle in zip(sequence, angles, strict=True):
         turn = about(np.eye(3)["xyz".index(letter.lower())], angle)
@@ -102,7 +102,7 @@ def from_euler(angles: np.ndarray, sequence: str) -> np.ndarray:
 
 
 def read_rotation(node: Node, angles: Angles) -> np.ndarray:
-    """Quaternion wxyz of an element."""
+    """Return the quaternion wxyz of an element."""
     if node.get("axisangle") is not None:
         values = node.numbers("axisangle", 4)
         return about(values[:3], values[3] * angles.unit)
@@ -120,7 +120,7 @@ def read_rotation(node: Node, angles: Angles) -> np.ndarray:
 
 
 def read_pose(node: Node, angles: Angles) -> Pose:
-    """Pose of an element in the frame above."""
+    """Return the pose of an element in the frame above."""
     position = node.numbers("pos", 3) if node.get("pos") is not None else np.zeros(3)
     return Pose(position, read_rotation(node, angles))
 

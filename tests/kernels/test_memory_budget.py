@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sap_warp import SapCollisionPipeline, SapSceneError, Simulation, SolverSAP, load_sap_scene
-from sap_warp.core.runtime import memory_budget as room
+from sap_warp.core.runtime import memory_budget
 from sap_warp.scene.shipped.scene_files import find_scene_file
 from sap_warp.simulation.run.memory import count_bytes
 from tests.support.scenes import add_ball, builder, material
@@ -26,7 +26,7 @@ def model():
 @pytest.fixture
 def small(monkeypatch):
     """A machine with 10 MB."""
-    monkeypatch.setattr(room, "available_memory", lambda device: 10_000_000)
+    monkeypatch.setattr(memory_budget, "available_memory", lambda device: 10_000_000)
 
 
 def advised(error):
@@ -35,18 +35,20 @@ def advised(error):
 
 
 @pytest.mark.parametrize("preset", ["approx32", "drake"])
-def test_a_place_in_a_world_takes_what_is_said(model, preset):
+def test_a_contact_of_a_world_takes_what_is_said(model, preset):
     sizes = [count_bytes([SolverSAP(model, max_rigid_contact=n, contact_preset_variant=preset)]) for n in (1000, 2000)]
-    assert (sizes[1] - sizes[0]) / (1000 * WORLDS) == pytest.approx(room.WORLD_PLACE, rel=0.02)
+    assert (sizes[1] - sizes[0]) / (1000 * WORLDS) == pytest.approx(memory_budget.WORLD_BYTES, rel=0.02)
 
 
-@pytest.mark.parametrize(("options", "place"), [({}, room.BUFFER_PLACE), ({"deterministic": True}, room.SORTED_PLACE)])
-def test_a_place_in_a_buffer_takes_what_is_said(model, options, place):
+@pytest.mark.parametrize(
+    ("options", "unit"), [({}, memory_budget.BUFFER_BYTES), ({"deterministic": True}, memory_budget.SORTED_BYTES)]
+)
+def test_a_contact_of_a_buffer_takes_what_is_said(model, options, unit):
     sizes = []
     for n in (1000, 2000):
         pipeline = SapCollisionPipeline(model, rigid_contact_max=n, **options)
         sizes.append(count_bytes([pipeline, pipeline.contacts()]))
-    assert (sizes[1] - sizes[0]) / 1000 == pytest.approx(place, rel=0.02)
+    assert (sizes[1] - sizes[0]) / 1000 == pytest.approx(unit, rel=0.02)
 
 
 @pytest.mark.usefixtures("small")
@@ -81,4 +83,4 @@ def test_a_scene_is_refused_at_its_line(tmp_path):
 
 def test_memory_of_the_host_is_known():
     """More than nothing, less than a machine can have."""
-    assert 1e6 < room.host_memory() < 1e15
+    assert 1e6 < memory_budget.host_memory() < 1e15
