@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     )
     from .scale.rollouts import Rollouts, Trajectories, rollout
     from .scale.sweeps import SweepError, SweepResult, sweep
-    from .scene import SapLoadedScene, SapSceneError, SapUnsupportedSceneFeature, load_sap_scene, load_sap_scene_config
+    from .scene import (
+        SapLoadedScene,
+        SapSceneError,
+        SapUnsupportedSceneFeature,
+        load_sap_scene,
+        load_sap_scene_config,
+    )
     from .simulation import (
         ActionLatency,
         CheckpointError,

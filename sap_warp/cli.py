@@ -54,12 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _format_warning(message: Warning | str, category: Any, filename: str, lineno: int, line: str | None = None) -> str:
-    """Without the line of code that it comes from, which is ours."""
+    """Format a warning without the line of code that it comes from, which is ours."""
     return f"warning: {printable(str(message))}\n"
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Prints the version, which is looked up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         import sap_warp

@@ -1,4 +1,4 @@
-"""What `Simulation.randomize` draws: distributions, and which numbers of a simulation they are for.
+"""Terms of `Simulation.randomize`: distributions, and the numbers of a simulation that they are for.
 
 Plain data without a simulation: a list of these can stand in a task, come from a file (`from_description`) and be kept
 in a checkpoint (`to_description`).
@@ -35,14 +35,14 @@ class _Between(_Bounded):
 
 @dataclass(frozen=True)
 class Uniform(_Between):
-    """Equally likely between ``low`` and ``high``."""
+    """Uniform distribution between ``low`` and ``high``."""
 
     name: ClassVar[str] = "uniform"
 
 
 @dataclass(frozen=True)
 class LogUniform(_Between):
-    """Between ``low`` and ``high``, with the logarithm equally likely: for gains and stiffness."""
+    """Distribution between ``low`` and ``high`` with a uniform logarithm, for gains and stiffness."""
 
     name: ClassVar[str] = "log_uniform"
 
@@ -70,7 +70,7 @@ class Normal(_Bounded):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values, each as likely as the others."""
+    """One of some values, with equal probability."""
 
     values: tuple[float, ...]
     name: ClassVar[str] = "choice"
@@ -93,15 +93,15 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {kind.name: kind for kind in (
 
 @dataclass(frozen=True)
 class Every:
-    """Again and again, for all worlds at the same time or one group of them after the other."""
+    """Repeated draws, for all worlds at the same time or for groups of them in turn."""
 
     seconds: float
     """Time between two draws of a world [s]; rounded to steps, with ``hold`` to a multiple of that, with ``phases`` to
     one of their number."""
     hold: float | None = None
-    """How long a value stays before the nominal one returns [s]; None until the next draw."""
+    """Time for which a value stays before the nominal one returns [s]; None until the next draw."""
     probability: float = 1.0
-    """That a world takes part in a draw, each for itself."""
+    """Probability that a world takes part in a draw, independently of others."""
     phases: int = 1
     """Groups of worlds that take turns, spread over ``seconds``; world i is in group i modulo ``phases``. Steps stop
     as often."""
@@ -122,7 +122,7 @@ WHEN = ("start", "reset")
 
 @dataclass(frozen=True)
 class Randomize:
-    """Draw numbers of one view of a simulation, for each world its own."""
+    """Draws of numbers of one view of a simulation, independent for each world."""
 
     what: str
     """Name of the view: a parameter (``"ground_mu"``, ``"body_mass"``, ...), ``"gravity"``, or of state and control

@@ -33,25 +33,34 @@ BELOW = {
     "collision": {"core.kernels", "core.runtime", "model", "collision.state", "collision.model"}
     | {"collision.newton_compat", "collision.buffers", "collision.broad", "collision.narrow"}
     | {"collision.repair"},
-    "solver.settings": {"core.kernels"},
+    "solver.settings": {"core.kernels", "core.native"},
     "solver.terms": {"core.kernels", "solver.settings"},
     "solver.model": {"core.kernels", "model", "solver.settings"},
     "solver.state": {"core.kernels", "model", "solver.settings", "solver.model"},
     "solver.dynamics": {"core.kernels", "solver.settings", "solver.model"},
-    "solver.contact": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.state"}
-    | {"solver.joints"},
-    "solver.joints": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.contact"},
-    "solver.equations": {"core.kernels", "solver.settings", "solver.terms", "solver.model", "solver.tendons"},
-    "solver.tendons": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.joints"}
+    "solver.contact": {
+        "core.kernels",
+        "core.faq",
+        "model",
+        "solver.settings",
+        "solver.terms",
+        "solver.model",
+        "solver.state",
+    },
+    "solver.joints": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.contact"},
+    "solver.equations": {"core.kernels", "solver.settings", "solver.terms", "solver.model"},
+    "solver.tendons": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.equations"},
+    "solver.prepare": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.contact"}
+    | {"solver.joints", "solver.equations", "solver.tendons"},
+    "solver.objective": {"core.kernels", "solver.settings", "solver.terms", "solver.model", "solver.contact"}
     | {"solver.equations"},
-    "solver.objective": {"core.kernels", "solver.terms", "solver.model", "solver.contact", "solver.equations"},
     "solver.minimize": {"core.kernels", "solver.settings", "solver.terms", "solver.model", "solver.state"}
     | {"solver.objective"},
     "solver.outputs": {"core.kernels", "model", "solver.settings", "solver.terms", "solver.model", "solver.state"}
     | {"solver.contact", "solver.joints", "solver.objective"},
     "solver": {"core.notes", "core.kernels", "core.runtime", "model", "solver.settings", "solver.terms"}
-    | {"solver.model", "solver.state", "solver.dynamics", "solver.contact", "solver.equations"}
-    | {"solver.tendons", "solver.minimize", "solver.outputs"},
+    | {"solver.model", "solver.state", "solver.dynamics", "solver.contact", "solver.prepare"}
+    | {"solver.equations", "solver.tendons", "solver.minimize", "solver.outputs"},
     "look.pictures": {"core.kernels", "core.runtime", "model"},
     "look.sensors": {"core.kernels", "core.runtime"},
     "look.signals": {"core.kernels", "core.runtime"},
@@ -65,7 +74,7 @@ BELOW = {
     "scene.shipped.scene_files": set(),
     "scene.text": {"core.printable", "core.kernels"},
     "scene.assets.sources": {"scene.text"},
-    "scene.objects": {"core.kernels", "model", "solver.joints", "scene.text", "scene.assets.sources"},
+    "scene.objects": {"core.kernels", "model", "solver.model", "scene.text", "scene.assets.sources"},
     "scene.assets": {"core.printable", "core.notes", "core.long_work", "conventions", "model", "scene.text"}
     | {"scene.assets.sources", "scene.objects"},
     "scene.edits": {"core.notes", "core.runtime", "model", "collision.newton_compat", "solver.settings", "scene.text"}
@@ -79,7 +88,7 @@ BELOW = {
     "simulation.run": {"core.notes", "core.kernels", "core.runtime", "model", "collision.newton_compat"}
     | {"collision.buffers", "collision", "solver.settings", "solver.model", "solver.minimize", "solver"}
     | {"simulation.kernels"},
-    "simulation.views": {"core.runtime", "model", "solver.joints", "simulation.kernels", "simulation.run"},
+    "simulation.views": {"core.runtime", "model", "solver.model", "simulation.kernels", "simulation.run"},
     "simulation.parameters": {"core.runtime", "model", "solver.contact", "simulation.kernels", "simulation.views"},
     "simulation.random": {"core.kernels", "core.runtime", "randomization", "model", "simulation.views"}
     | {"simulation.parameters"},
@@ -103,10 +112,7 @@ BELOW = {
 A room is a folder, or a module that is a room of its own; what is not listed belongs to the room around it. `scene` is
 what lies in the folder itself. Every arrow here is used.
 """
-RINGS: tuple[set[str], ...] = (
-    {"solver.contact", "solver.joints"},
-    {"solver.equations", "solver.tendons"},
-)
+RINGS: tuple[set[str], ...] = ()
 """Rooms of one package that need each other; their modules have no ring."""
 EVERYWHERE = {"core.faq", "core.lazy_names", "scene.shipped.scene_files"}
 """What every room may import, because they import nothing but each other."""

@@ -12,7 +12,7 @@ import warp as wp
 
 from ..core.faq import see
 from ..core.runtime.capture import launches
-from ..core.runtime.memory_budget import BELT_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, check_room
+from ..core.runtime.memory_budget import BELT_BYTES, BUFFER_BYTES, CHOICE_BYTES, SORTED_BYTES, check_memory_budget
 from ..model.contacts import SapContacts, newton_contacts_of
 from ..model.model import SapModel, check_array, check_bool, check_time_step
 from ..model.shapes import TRIANGULATED
@@ -139,7 +139,7 @@ class SapCollisionPipeline:
         self.path = choose_path(model, pairs, _wanted_of_newton(expert, deterministic, mode, newton_options))
         path = PATHS[self.path.name]
         found_max = larger_capacity(capacity, path.bound(model, pairs))
-        _check_room(capacity, found_max, deterministic, model)
+        _check_budget(capacity, found_max, deterministic, model)
         refuse_hydroelastic_pairs(model, newton_options)
         newton_options.setdefault("verify_buffers", False)  # it prints in every step; `check` reports once
         if found_max > capacity:
@@ -364,13 +364,13 @@ def _refuse_options_that_need_newtons_rows(options: dict[str, Any], capacity: in
         )
 
 
-def _check_room(capacity: int, found_max: int, deterministic: bool, model: newton.Model) -> None:
+def _check_budget(capacity: int, found_max: int, deterministic: bool, model: newton.Model) -> None:
     """Refuse a buffer that, with the larger one beside it, does not fit into memory."""
-    unit = SORTED_PLACE if deterministic else BUFFER_PLACE
-    unit += BELT_PLACE if has_surface_velocity(model) else 0
+    unit = SORTED_BYTES if deterministic else BUFFER_BYTES
+    unit += BELT_BYTES if has_surface_velocity(model) else 0
     if found_max > capacity:
-        unit += CHOICE_PLACE * found_max // capacity
-    check_room("rigid_contact_max", capacity, unit, model.device)
+        unit += CHOICE_BYTES * found_max // capacity
+    check_memory_budget("rigid_contact_max", capacity, unit, model.device)
 
 
 def _check_capacity(value: Any) -> int:

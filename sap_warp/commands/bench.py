@@ -1,4 +1,4 @@
-"""`sap-warp bench`: how fast a scene runs."""
+"""`sap-warp bench`: measure how fast a scene runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..simulation import Simulation
 
 STARTED = time.perf_counter()
-"""When the command began, but for the start of the interpreter."""
+"""Time at which the command began, after the start of the interpreter."""
 DEFAULT_DURATION = 4.0
 """Simulated time of a scene that names none [s]."""
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _solver_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """Options given on the command line, checked."""
+    """Check options given on the command line."""
     from ..solver.settings.options import expand_options
 
     given = {"contact_preset_variant": arguments.preset, "line_search_variant": arguments.line_search}
@@ -101,7 +101,7 @@ def _solver_options(arguments: argparse.Namespace) -> dict[str, str]:
 def _build(
     arguments: argparse.Namespace, source: Any, device: Any, options: Mapping[str, Any]
 ) -> tuple[Simulation, Mapping[str, float | None]]:
-    """The simulation, and how long the scene itself wants to run: ``frames`` or ``duration``, if it says so."""
+    """Return the simulation, and the ``frames`` or ``duration`` that the scene asks for."""
     from ..simulation import Simulation
     from ..simulation.checkpoint.keyframes import go_home
 
@@ -113,7 +113,7 @@ def _build(
 
 
 def _count_frames(arguments: argparse.Namespace, defaults: Mapping[str, float | None], dt: float) -> int:
-    """The command line wins over the scene, and the number of steps over the duration."""
+    """Return the number of steps: the command line wins over the scene, frames over a duration."""
     for frames, duration in (
         (arguments.frames, arguments.duration),
         (defaults.get("frames"), defaults.get("duration")),
@@ -127,7 +127,7 @@ def _count_frames(arguments: argparse.Namespace, defaults: Mapping[str, float | 
 
 
 def _prepare(sim: Simulation, imported: float, built: float) -> dict[str, float]:
-    """Compile or load the kernels; returns what the time to the first step was spent on [s]."""
+    """Compile or load the kernels; returns the parts of the time to the first step [s]."""
     print(COMPILING, flush=True)
     sim.prepare()
     sim.step()
@@ -154,7 +154,7 @@ def _profile(sim: Simulation, frames: int) -> dict[str, float]:
 
 
 def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str, float]) -> dict[str, Any]:
-    """All that the command reports about a run of ``frames`` steps that took ``elapsed`` seconds."""
+    """Return what the command reports about a run of ``frames`` steps that took ``elapsed`` seconds."""
     worlds, counts = sim.world_count, sim.statistics
     solver = sim.shards[0].solver.options
     iterations, path = counts.iterations, sim.shards[0].pipeline.path
@@ -187,7 +187,7 @@ def summarize(sim: Simulation, frames: int, elapsed: float, startup: Mapping[str
 
 
 def describe_gpu(device: Any, lanes: int) -> dict[str, Any]:
-    """What a time on a GPU depends on; ``lanes`` share a world."""
+    """Return what a time on a GPU depends on; ``lanes`` share a world."""
     import warp as wp
 
     from .. import __version__

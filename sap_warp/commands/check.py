@@ -1,4 +1,4 @@
-"""`sap-warp check`: is a scene valid, what is in it, and what looks odd."""
+"""`sap-warp check`: validate a scene, and list its content and notes."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _blank_repeats(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Name the joint only in the first of its lines."""
+    """Show the name of a joint only in the first of its lines."""
     before = [(), *(row[:3] for row in rows)]
     return [("", "", "", *row[3:]) if row[:3] == last else row for row, last in zip(rows, before, strict=False)]
 
 
 def _lists(scene: SapLoadedScene, wanted: list[str]) -> dict[str, Any]:
-    """Tables of the first world; those of joints bring the actuators if there are any."""
+    """Return tables of the first world; those of joints bring the actuators if there are any."""
     from ..simulation.views.inventory import Inventory
 
     inventory = Inventory(scene.sap_model.newton_model)

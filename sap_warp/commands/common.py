@@ -1,4 +1,4 @@
-"""What the sub-commands share: arguments, errors, exit codes, progress and tables.
+"""Shared parts of the sub-commands: arguments, errors, exit codes, progress and tables.
 
 Only the standard library is imported here; rich, Newton and Warp are loaded when they are needed.
 """
@@ -25,14 +25,14 @@ DEFAULT_SCENE = "humanoid"
 
 
 class CommandError(Exception):
-    """Something the user asked for cannot be done; the message is all they need."""
+    """A request of the user cannot be met; the message is all they need."""
 
 
 # Arguments.
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports an error in one line instead of behind the whole usage text."""
+    """Argument parser that reports an error in one line instead of behind the whole usage text."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and stop."""
@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive_int(text: str) -> int:
-    """A whole number of at least 1."""
+    """Read a whole number of at least 1."""
     try:
         value = int(text)
     except ValueError:
@@ -51,7 +51,7 @@ def positive_int(text: str) -> int:
 
 
 def positive_number(text: str, what: str = "positive number") -> float:
-    """A positive, finite number."""
+    """Read a positive, finite number."""
     try:
         value = float(text)
     except ValueError:
@@ -62,7 +62,7 @@ def positive_number(text: str, what: str = "positive number") -> float:
 
 
 def positive_seconds(text: str) -> float:
-    """A positive, finite time [s]."""
+    """Read a positive, finite time [s]."""
     value = positive_number(text, "positive number of seconds")
     if value > 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is more than a run can take; it is at most 1e9 s")
@@ -70,7 +70,7 @@ def positive_seconds(text: str) -> float:
 
 
 def scene_listing() -> dict[str, Any]:
-    """Arguments of a parser whose help ends with the shipped scenes."""
+    """Return arguments of a parser whose help ends with the shipped scenes."""
     rows = [f"  {name:<16} {scene_description(file)}" for name, file in shipped_scenes().items()]
     epilog = "shipped scenes (or give a YAML or JSON file):\n" + "\n".join(rows)
     return {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": epilog}
@@ -119,7 +119,7 @@ def asked_by_user() -> Iterator[None]:
 
 
 def find_device(name: str | None) -> Any:
-    """The Warp device of that name, or Warp's default; from here on Warp is quiet."""
+    """Return the Warp device of that name, or Warp's default; from here on Warp is quiet."""
     import warp as wp
 
     wp.config.log_level = wp.LOG_ERROR
@@ -140,7 +140,7 @@ def find_device(name: str | None) -> Any:
 
 
 def check_target(path: Path | None) -> None:
-    """Complain before the work, not after it."""
+    """Check before the work begins that the folder of an output file exists."""
     if path is not None and not path.absolute().parent.is_dir():
         raise CommandError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
 
@@ -158,7 +158,7 @@ def write_json(path: Path | None, result: Any) -> None:
 
 @contextmanager
 def show_progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A function that takes the number of finished steps: a bar on a terminal, about five plain lines elsewhere."""
+    """Yield a function that takes the number of finished steps and shows a bar, or about five lines."""
     if sys.stdout.isatty():
         from rich.progress import Progress
 
@@ -178,7 +178,7 @@ def show_progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 def print_summary(title: str, rows: list[tuple[str, str]]) -> None:
-    """Names and values: a framed table on a terminal, two columns elsewhere."""
+    """Print names and values: a framed table on a terminal, two columns elsewhere."""
     if sys.stdout.isatty():
         print_table(title, ("", ""), rows, show_header=False)
         return
@@ -188,7 +188,7 @@ def print_summary(title: str, rows: list[tuple[str, str]]) -> None:
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], show_header: bool = True) -> None:
-    """A rich table on a terminal; aligned columns of full width elsewhere."""
+    """Print a rich table on a terminal, aligned columns of full width elsewhere."""
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table

@@ -1,4 +1,4 @@
-"""`sap-warp compare-presets`: what precision and contact model change in one step."""
+"""`sap-warp compare-presets`: measure what precision and contact model change in one step."""
 
 from __future__ import annotations
 

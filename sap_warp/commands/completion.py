@@ -1,4 +1,4 @@
-"""`sap-warp completion`: a script that completes our command line in a shell, made from the parsers themselves."""
+"""`sap-warp completion`: print a script that completes the command line in a shell, made from the parsers."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def completion_script(shell: str, parsers: Mapping[str, argparse.ArgumentParser]) -> str:
-    """The script for these sub-commands."""
+    """Return the script for these sub-commands."""
     values = [line for name, parser in parsers.items() for line in _value_lines(name, parser)]
     options = [_option_line(name, parser) for name, parser in parsers.items()]
     return _SCRIPT.format(shell=shell, commands=" ".join(parsers), values="\n".join(values), options="\n".join(options))
 
 
 def _value_lines(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    """What may follow an option of a sub-command; nothing is offered for numbers."""
+    """Yield what may follow each option of a sub-command; nothing is offered for numbers."""
     for action in parser._actions:
         if not action.option_strings or action.nargs == 0:
             continue
@@ -83,7 +83,7 @@ def _value_lines(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _option_line(name: str, parser: argparse.ArgumentParser) -> str:
-    """The options of a sub-command, and what may stand without one."""
+    """Return the options of a sub-command, and what may stand without one."""
     words = [option for action in parser._actions for option in action.option_strings]
     places = [action for action in parser._actions if not action.option_strings]
     for action in places:
@@ -106,5 +106,5 @@ def _words(action: argparse.Action) -> list[str]:
 
 
 def _takes_file(action: argparse.Action) -> bool:
-    """A scene may be a file, and so is what a metavar says."""
+    """Return True if the value may be a file: a scene, or what its metavar says."""
     return action.dest in {"scene", "task"} or action.metavar in {"FILE", "DIR", "PLACE"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..judge.diagnose import Report
 
 EXIT_PROBLEMS = 1
-"""There is a finding of the kind "problem"."""
+"""Exit code if there is a finding of severity "problem"."""
 _DESCRIPTION = """\
 Simulate a scene and report what goes wrong, worst first: grips that slip and contacts that creep or sink, drives at
 their effort limit, joints against their limits, jitter, energy from nowhere, unfinished solves, dropped contacts,
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_report(result: Report) -> None:
-    """Findings as text, numbers as tables."""
+    """Print findings as text, numbers as tables."""
     if not sys.stdout.isatty():
         print("\n".join(printable(line) for line in result.lines()))
         return

@@ -1,4 +1,4 @@
-"""Examples at the end of the help of every sub-command, and what to do first."""
+"""Examples at the end of the help of every sub-command, and the first steps."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ Begin with
 
 
 def show_examples(examples: Sequence[Example]) -> str:
-    """Lines for the end of a help text."""
+    """Return lines for the end of a help text."""
     return "examples:\n" + "\n".join(f"  {line}\n      {what}" for line, what in examples)
 
 
 def add_examples(parser: argparse.ArgumentParser, examples: Sequence[Example]) -> None:
-    """Put examples before whatever the help of a parser ends with."""
+    """Put examples before the end of a parser's help."""
     if examples:
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.epilog = "\n\n".join(filter(None, (show_examples(examples), parser.epilog)))

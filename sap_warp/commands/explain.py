@@ -1,4 +1,4 @@
-"""`sap-warp explain`: which values a pair of shapes uses in contact, and what to expect of it."""
+"""`sap-warp explain`: say which values a pair of shapes uses in contact, and what to expect of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sap-warp play`: try what was learned."""
+"""`sap-warp play`: try a policy that was learned."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_video(place: Path, target: Path, seed: int = 0, seconds: float | None = None) -> bool:
-    """Film a policy in one world; says so where that cannot be done, and returns whether it was."""
+    """Film a policy in one world; returns False and says so if that cannot be done."""
     from ..envs.training.film import FilmError, film
 
     def say(length: float) -> None:
@@ -84,7 +84,7 @@ def make_video(place: Path, target: Path, seed: int = 0, seconds: float | None =
 
 
 def _newest(name: str, task: str) -> Path:
-    """Folder of the latest training of a task below runs.
+    """Return the folder of the latest training of a task below runs.
 
     Raises:
         CommandError: There is none.

@@ -1,4 +1,4 @@
-"""`sap-warp presets`: what each preset chooses."""
+"""`sap-warp presets`: print what each preset chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording and pictures, for sub-commands that simulate."""
+"""Recording and pictures for sub-commands that simulate."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 _ENDINGS = (".mp4", ".gif", ".png", ".html", ".usd", ".usda", ".usdc")
-"""Those of `pictures.files`, which is not loaded here."""
+"""File endings of `pictures.files`, which is not loaded here."""
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to write while the scene is simulated."""
+    """Add arguments for files that are written while the scene is simulated."""
     group = parser.add_argument_group("pictures")
     add = group.add_argument
     text = "film: .mp4, .gif; .png the last picture; .html a page to replay; .usd, .usda, .usdc for other tools"
@@ -46,7 +46,7 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_recording(arguments: argparse.Namespace) -> None:
-    """Complain before the slow imports."""
+    """Check the arguments before the slow imports."""
     target = arguments.record
     if target is not None and target.suffix.lower() not in _ENDINGS:
         raise CommandError(f"cannot record to {target}: the ending of the name must be one of {', '.join(_ENDINGS)}.")
@@ -67,7 +67,7 @@ def _one_line() -> Iterator[None]:
 
 
 def open_recorder(sim: Simulation, arguments: argparse.Namespace) -> Recorder | None:
-    """The recording that was asked for, if any."""
+    """Return the recording that was asked for, if any."""
     with _one_line(), asked_by_user():
         from ..look.pictures import as_camera
 

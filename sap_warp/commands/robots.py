@@ -1,4 +1,4 @@
-"""`sap-warp robots`: the robots of this machine by name."""
+"""`sap-warp robots`: list the robots of this machine by name."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_simulation(arguments: argparse.Namespace) -> Simulation:
-    """The simulation that ``arguments`` ask for; says what it is."""
+    """Make the simulation that ``arguments`` ask for, and print what it is."""
     source = find_source(arguments)  # fails before the slow imports
     device = find_device(arguments.device)
     from ..scene.shipped.scenes import randomize_start
@@ -165,7 +165,7 @@ def _summary(sim: Simulation, steps: int, ready: float, elapsed: float) -> list[
 
 
 def name_solver(sim: Simulation) -> str:
-    """Preset and line search, and a better preset where links are light for what they hold."""
+    """Name preset and line search, and a better preset where links are light for what they hold."""
     from ..judge.advice.weights import advise_weights
 
     options = sim.shards[0].solver.options
@@ -174,7 +174,7 @@ def name_solver(sim: Simulation) -> str:
 
 
 def watched_body(sim: Simulation) -> int:
-    """Number, within each world, of the body whose height tells how a run ended: the first that floats, else the last.
+    """Return the body, in each world, whose height is reported: the first that floats, else the last.
 
     So in a scene with an arm it is what the arm handles, or its end, and not a link that is fixed to the ground.
     """
@@ -194,7 +194,7 @@ def _truncation(sim: Simulation) -> str:
 
 
 def verdict(sim: Simulation) -> int:
-    """Exit code of a run: worlds that could not go on are named."""
+    """Return the exit code of a run; worlds that could not go on are named."""
     import numpy as np
 
     lost = sim.diverged

@@ -1,4 +1,4 @@
-"""`sap-warp schema`: the JSON schema of scene files, for editors."""
+"""`sap-warp schema`: print the JSON schema of scene files, for editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command is about: a scene file, a shipped scene, the file of a robot, or a robot by its name."""
+"""Source of a command's simulation: a scene file, a shipped scene, the file of a robot, or a robot by its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def find_source(arguments: argparse.Namespace) -> Any:
-    """The file that ``arguments`` name, or the scene of a robot; fails before the slow imports."""
+    """Return the file that ``arguments`` name, or the scene of a robot; fails before the slow imports."""
     if arguments.robot is None:
         if arguments.scene is None:
             raise CommandError("give a scene or --robot")

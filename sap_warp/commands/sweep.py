@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..scale.sweeps import Definition, SweepResult
 
 EXIT_FAILED = 1
-"""Some points could not be run."""
+"""Exit code if some points could not be run."""
 _DESCRIPTION = """\
 Run a scene with many values of its parameters, and keep inputs, numbers and signals of every run in Parquet files.
 Points that share a model become worlds of one batch, others tasks of their own; neither that nor the engine nor the
@@ -166,7 +166,7 @@ def _sweep(folder: Path, arguments: argparse.Namespace, goes_on: bool) -> SweepR
 
 
 def _definition(arguments: argparse.Namespace, device: str) -> Definition | None:
-    """What the arguments ask for; None to take it from the folder."""
+    """Return the sweep that the arguments ask for; None to take it from the folder."""
     from ..scale.sweeps import Definition
     from ..scale.sweeps.definition.definition import name_scene, read_variations
 
@@ -184,7 +184,7 @@ def _definition(arguments: argparse.Namespace, device: str) -> Definition | None
 
 @contextmanager
 def _show_points() -> Iterator[Callable[[int, int, int], None]]:
-    """Progress: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+    """Show progress: a bar with rate and time left on a terminal, a line now and then elsewhere."""
     if sys.stdout.isatty():
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -215,7 +215,7 @@ def _show_points() -> Iterator[Callable[[int, int, int], None]]:
 
 
 class _Pace:
-    """Points per second since the first call, and seconds left."""
+    """Measures points per second since the first call, and seconds left."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()

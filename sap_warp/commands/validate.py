@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Results = dict[str, tuple[Case, Outcome]]
 
 NEEDED = {"drake": "pydrake", "grasp": "mujoco"}
-"""Family of cases to the module of the extra ``validate`` that it imports."""
+"""Module of the extra ``validate`` that a family of cases imports, by its name."""
 
 
 def add_parser(commands: Any) -> None:
@@ -105,7 +105,7 @@ def _run_all(cases: list[Case], quick: bool) -> Results:
 
 
 def _quiet_drake() -> None:
-    """Drake warns about half spaces and deformable bodies in every case; there are none."""
+    """Silence Drake's warnings about half spaces and deformable bodies; there are none."""
     import logging
 
     if importlib.util.find_spec("pydrake") is not None:
@@ -114,7 +114,7 @@ def _quiet_drake() -> None:
 
 
 def _tightest(outcome: Outcome) -> Any:
-    """The row nearest to its bound; a broken one first."""
+    """Return the row nearest to its bound; a broken one first."""
     rows = [row for row in outcome.rows if not row.informative]
 
     def share(row: Any) -> float:
@@ -126,7 +126,7 @@ def _tightest(outcome: Outcome) -> Any:
 
 
 def _print_table(results: Results) -> None:
-    """Each case with the row that is nearest to its bound."""
+    """Print each case with the row that is nearest to its bound."""
     from ..judge.validation.report import number
 
     lines = []
@@ -152,7 +152,7 @@ def _print_table(results: Results) -> None:
 
 
 def _print_failures(results: Results) -> int:
-    """Every broken bound with its reason; returns the number of cases that failed."""
+    """Print every broken bound with its reason; returns the number of cases that failed."""
     from ..judge.validation.report import number
 
     failed = 0

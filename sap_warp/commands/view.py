@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add_viewer_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a page can be told."""
+    """Add the options of a page."""
     add = parser.add_argument
     add("--viewer-fps", type=_rate, metavar="F", help="frames per second (default: 30, or 12 for more than 64 worlds)")
     add("--substeps-per-frame", type=positive_int, metavar="N", help="steps per frame (default: as the speed needs)")
@@ -63,7 +63,7 @@ def _port(text: str) -> int:
 
 
 def _worlds(text: str) -> tuple[int, ...]:
-    """Numbers and ranges: ``0,3,8-15``."""
+    """Read numbers and ranges: ``0,3,8-15``."""
     chosen: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def open_viewer(sim: Simulation, arguments: argparse.Namespace, **options: bool) -> Any:
-    """The page that ``arguments`` ask for; it does not run yet."""
+    """Return the page that ``arguments`` ask for; it does not run yet."""
     from ..look.viewer import Viewer, ViewerError
 
     try:
@@ -110,7 +110,7 @@ def open_viewer(sim: Simulation, arguments: argparse.Namespace, **options: bool)
 
 
 def print_address(viewer: Any) -> None:
-    """Say where the page is."""
+    """Print where the page is."""
     from ..look.viewer.show import announce
 
     announce(viewer)

@@ -28,12 +28,12 @@ AXIAL_KINDS = (*_ROUND_KINDS, "plane")
 
 
 def _round(name: str, factor: float, axis: AxisName = "Z", axis_attribute: bool = False) -> ShapeLayout:
-    """Layout of a capsule, cylinder or cone whose length parameter ``name`` is ``factor`` times Newton's."""
+    """Return the layout of a capsule, cylinder or cone whose length ``name`` is ``factor`` times Newton's."""
     return ShapeLayout((_RADIUS, Parameter(name, ("half_height",), factor)), axis, axis_attribute)
 
 
 def _same_names(kind: str) -> ShapeLayout:
-    """Newton's own layout of a kind."""
+    """Return Newton's own layout of a kind."""
     return ShapeLayout(tuple(Parameter(name, (name,)) for name in SHAPE_KINDS[kind]))
 
 
@@ -148,7 +148,7 @@ def _system(
     up_axis: AxisName | None,
     shapes: dict[str, ShapeLayout],
 ) -> Convention:
-    """One record, with its note."""
+    """Return one record, with its note."""
     frozen = MappingProxyType(shapes)
     return Convention(name, title, twist, wrench, quaternion, pose, up_axis, shapes=frozen, note=_NOTES[name])
 
@@ -199,7 +199,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def get_convention(system: str | Convention) -> Convention:
-    """Look up a record of the table by name or alias; a record passes through, so own systems can be described.
+    """Return a record of the table by name or alias; a record passes through, so own systems can be described.
 
     Raises:
         ValueError: The name is unknown; the message lists the valid ones.

@@ -1,4 +1,4 @@
-"""The record types of the conventions table: what has to be known about a system to convert its data."""
+"""Record types of the conventions table: what has to be known about a system to convert its data."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every part of the package stands on: notes, lazy names, kernels, native headers."""
+"""Foundations of the package: notes, lazy names, kernels, native headers."""

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def see(answer: str) -> str:
-    """The end of a message whose ``answer``, an anchor of docs/faq.md, says more than fits into a line."""
+    """Return the end of a message that refers to ``answer``, an anchor of docs/faq.md."""
     return f" (see docs/faq.md#{answer})"

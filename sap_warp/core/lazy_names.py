@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_names(package: str, submodule_of: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package.
+    """Return the ``__getattr__`` of a package.
 
     Type checkers follow only literal imports and a literal list, so the package repeats the names in ``__all__`` and
     under ``if TYPE_CHECKING:``; tests/test_package.py keeps the three in step.

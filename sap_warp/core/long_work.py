@@ -1,4 +1,4 @@
-"""Work that takes long enough for the user to be told about it."""
+"""Tell the user about work that takes long."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from .notes import say
 
 LONG = 10.0
-"""Seconds from which on work is announced."""
+"""Duration from which on work is announced [s]."""
 INTERVAL = 30.0
-"""Seconds between lines about work that goes on, where there is no terminal."""
+"""Time between lines about work that goes on, where there is no terminal [s]."""
 
 
 @contextmanager
 def long_work(what: str, seconds: float = LONG) -> Iterator[None]:
-    """A bar on a terminal, a line now and then elsewhere; Ctrl-C ends the work in either case.
+    """Show a bar on a terminal, or lines elsewhere; Ctrl-C ends the work in either case.
 
     Args:
         what: What is being done.

@@ -1,4 +1,4 @@
-"""Notes: what loads and steps, and is probably not what was meant. Each is one line with a name that stays.
+"""Notes about what loads and steps, and is probably not what was meant. Each is one line with a stable name.
 
 They go to the logger ``sap_warp``, which prints to standard error unless logging is set up otherwise.
 """
@@ -24,13 +24,13 @@ class Note:
     """Advice about a model or a scene."""
 
     id: str
-    """What kind it is, for example ``overlap``; does not change between versions."""
+    """Kind of the note, for example ``overlap``; does not change between versions."""
     message: str
     """What was found where, and what to do."""
     subject: tuple[str, int] | None = None
-    """What it is about: ``body``, ``joint`` or ``shape``, and its number in the model."""
+    """Entity that it is about: ``body``, ``joint`` or ``shape``, and its number in the model."""
     path: str = ""
-    """Where inside the scene, for example ``bodies[2]``."""
+    """Path inside the scene, for example ``bodies[2]``."""
     file: str | None = None
     """Scene file, if there is one."""
     line: int | None = None
@@ -41,12 +41,12 @@ class Note:
         return printable(": ".join(part for part in (place, self.path, self.message) if part) + f" [{self.id}]")
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, for JSON."""
+        """Return all fields, for JSON."""
         return asdict(self)
 
 
 def name_some(labels: Sequence[str], indices: Iterable[int]) -> str:
-    """The labels of ``indices``, or a few of them and how many more there are; worlds that are alike count once."""
+    """List the labels of ``indices``, or a few of them and their number; equal worlds count once."""
     names = list(dict.fromkeys(repr(labels[i]) for i in indices))
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 

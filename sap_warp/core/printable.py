@@ -1,8 +1,8 @@
-"""Text of strangers as a terminal may show it. Imports nothing."""
+"""Make text of strangers safe for a terminal. Imports nothing."""
 
 
 def printable(text: str) -> str:
-    """``text`` with codes for characters that are not shown but obeyed, as terminals do with escape sequences."""
+    """Escape characters of ``text`` that a terminal would obey instead of show."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

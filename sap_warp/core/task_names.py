@@ -1,4 +1,4 @@
-"""Names of the shipped tasks for learning, where they are and what they are about; imports nothing."""
+"""Names of the shipped tasks for learning, their modules and summaries; imports nothing."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ NAMESPACE, VERSION = "sap_warp", "v0"
 
 
 def shipped_tasks() -> dict[str, str]:
-    """Names of the shipped tasks, and what each is about."""
+    """Return the names and summaries of the shipped tasks."""
     return {name: about for name, (_, about) in TASKS.items()}

@@ -1,4 +1,4 @@
-"""Keeps what Warp prints while it starts and loads kernels out of the output of programs that did not ask for it."""
+"""Keep what Warp prints while it starts and loads kernels out of the output of other programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NO_DRIVER = "Could not find or load the NVIDIA CUDA driver"
-"""In Warp's warning on computers without an NVIDIA GPU."""
+"""Text in Warp's warning on computers without an NVIDIA GPU."""
 
 
 def quiet() -> None:
@@ -28,7 +28,7 @@ def quiet() -> None:
 
 @contextmanager
 def without_driver_warning() -> Iterator[None]:
-    """Leave that warning out of standard error; whatever else is printed meanwhile follows at the end.
+    """Leave that warning out of standard error; everything else that is printed follows at the end.
 
     Warp's native library writes it past Python, so the file descriptor itself has to lead elsewhere.
     """

@@ -1,4 +1,4 @@
-"""Environments for learning: tasks, and what runs them in Gymnasium, Stable-Baselines3 and rsl_rl.
+"""Environments for learning: tasks, and adapters that run them in Gymnasium, Stable-Baselines3 and rsl_rl.
 
 Importing this registers the shipped tasks with Gymnasium if it is installed: ``gymnasium.make_vec("sap_warp/Ant-v0",
 num_envs=256)``. The names load on first use.

@@ -1,4 +1,4 @@
-"""The array library of a task: NumPy on the CPU, torch where that is asked for or where the worlds are on a GPU."""
+"""Array library of a task: NumPy on the CPU, torch if asked for or if the worlds are on a GPU."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Arrays:
         self.xp, self.device = import_torch(), _torch_device(device)
 
     def view(self, view: Any) -> Any:
-        """Array of shape (worlds, ...) that shares the memory of a `WorldView`."""
+        """Return an array of shape (worlds, ...) that shares the memory of a `WorldView`."""
         return view.torch() if self.is_torch else view.numpy()
 
     def share(self, array: Any) -> Any:
-        """Array that shares the memory of a Warp array."""
+        """Return an array that shares the memory of a Warp array."""
         if not self.is_torch:
             return array.numpy()
         import warp as wp
@@ -44,41 +44,41 @@ class Arrays:
         return wp.to_torch(array, requires_grad=False)
 
     def zeros(self, *shape: int, dtype: str = "float32") -> Any:
-        """Array of zeros."""
+        """Return an array of zeros."""
         options = {"device": self.device} if self.is_torch else {}
         return self.xp.zeros(shape, dtype=getattr(self.xp, dtype), **options)
 
     def empty(self, *shape: int) -> Any:
-        """Float32 array that is to be filled."""
+        """Return a float32 array that is to be filled."""
         options = {"device": self.device} if self.is_torch else {}
         return self.xp.empty(shape, dtype=self.xp.float32, **options)
 
     def from_numpy(self, values: np.ndarray) -> Any:
-        """Array with these values; shares the memory where it can."""
+        """Return an array with these values, in the same memory where possible."""
         return self.xp.from_numpy(np.ascontiguousarray(values)).to(self.device) if self.is_torch else values
 
     def to_numpy(self, values: Any) -> np.ndarray:
-        """NumPy array with these values; shares the memory where it can."""
+        """Return a NumPy array with these values, in the same memory where possible."""
         return values.detach().cpu().numpy() if self.is_torch else values
 
     def as_actions(self, values: Any) -> Any:
-        """What a policy gave, as a float32 array of this library."""
+        """Return what a policy gave as a float32 array of this library."""
         if self.is_torch:
             return self.xp.as_tensor(values, dtype=self.xp.float32, device=self.device).detach()
         return np.asarray(values, np.float32)
 
     def clip(self, values: Any, bound: float) -> Any:
-        """New array of values between minus ``bound`` and ``bound``."""
+        """Return a new array of values clipped to between minus ``bound`` and ``bound``."""
         if self.is_torch:
             return values.clip(-bound, bound)
         return np.minimum(np.maximum(values, -bound), bound)  # half the time of NumPy's own for few numbers
 
     def any(self, values: Any) -> bool:
-        """Whether one of some booleans is true; on a GPU this waits."""
+        """Return True if one of some booleans is true; on a GPU this waits."""
         return bool(values.any() if self.is_torch else np.count_nonzero(values))
 
     def stream(self) -> AbstractContextManager[Any]:
-        """On a GPU, lets Warp launch in the order of torch's own work; nobody has to wait then."""
+        """Let Warp launch in the order of torch's own work on a GPU; nobody has to wait then."""
         if not self.is_torch or self.device.type != "cuda":
             return nullcontext()
         import warp as wp
@@ -87,7 +87,7 @@ class Arrays:
 
 
 def import_torch() -> Any:
-    """The torch package.
+    """Import torch; an error says what to install.
 
     Raises:
         ImportError: It is not installed.

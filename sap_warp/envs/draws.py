@@ -1,4 +1,4 @@
-"""Random numbers for many worlds at once, each world with a stream of its own.
+"""Random numbers for many worlds at once, with an independent stream for each world.
 
 A number depends on the seed of its world, on the episode, on the step and on how many were drawn before, and on nothing
 else: neither on how many worlds there are nor on when the others start again. No state has to be kept.
@@ -25,7 +25,7 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def world_keys(keys: Sequence[int] | np.ndarray, *counts: Any) -> np.ndarray:
-    """One key per world from its seed, or from a key, and from counters such as the episode, shape (worlds,)."""
+    """Return one key per world from its seed, or from a key, and from counters such as the episode, shape (worlds,)."""
     keys = np.asarray(keys, np.uint64)
     for count in counts:
         count = np.atleast_1d(np.asarray(count, np.uint64))  # of scalars NumPy would tell that they overflow
@@ -50,7 +50,7 @@ class Draws:
         self._keys, self._to_array, self._drawn = keys, to_array, 0
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: int | None = None) -> Any:
-        """Evenly between ``low`` and ``high``, shape (worlds,) or (worlds, size), float32.
+        """Draw evenly between ``low`` and ``high``, shape (worlds,) or (worlds, size), float32.
 
         Bounds may be arrays of length ``size``.
         """
@@ -59,21 +59,21 @@ class Draws:
         return self._to_array(low + (np.asarray(high, np.float32) - low) * unit)
 
     def normal(self, mean: Any = 0.0, deviation: Any = 1.0, size: int | None = None) -> Any:
-        """Normally distributed, shape (worlds,) or (worlds, size), float32."""
+        """Draw from a normal distribution, shape (worlds,) or (worlds, size), float32."""
         radius = np.sqrt(-2.0 * np.log1p(-self._unit(size)))
         values = radius * np.cos(np.float32(2.0 * np.pi) * self._unit(size))
         return self._to_array(np.asarray(mean, np.float32) + np.asarray(deviation, np.float32) * values)
 
     def integers(self, low: int, high: int) -> Any:
-        """Whole numbers from ``low`` to ``high - 1``, shape (worlds,)."""
+        """Draw whole numbers from ``low`` to ``high - 1``, shape (worlds,)."""
         return self._to_array(np.minimum(low + (self._unit(None) * (high - low)).astype(np.int64), high - 1))
 
     def chance(self, probability: float) -> Any:
-        """True with that probability, shape (worlds,)."""
+        """Draw True with that probability, shape (worlds,)."""
         return self._to_array(self._unit(None) < np.float32(probability))
 
     def _unit(self, size: int | None) -> np.ndarray:
-        """Float32 in [0, 1)."""
+        """Draw float32 numbers in [0, 1)."""
         if callable(self._keys):
             self._keys = self._keys()
         columns = 1 if size is None else size

@@ -1,4 +1,4 @@
-"""All that decides the future of a task that runs: the simulation's checkpoint, the runner's counters, the task's own.
+"""State that decides the future of a running task: checkpoint of the simulation, counters, the task's own values.
 
 Of runner and task every attribute is kept that is an array, a number, a text or a container of these. Arrays that
 cannot be written, and other objects, are taken for constant; a task with such memory extends `Task.get_memory` and
@@ -20,11 +20,11 @@ _PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None))
 
 
 class _Skipped(Exception):
-    """A value that is not kept."""
+    """Marks a value that is not kept."""
 
 
 def get_attributes(owner: Any) -> dict[str, Any]:
-    """Copies of the attributes of an object that are kept, by name."""
+    """Return copies of the attributes of an object that are kept, by name."""
     found = {}
     for name, value in vars(owner).items():
         try:
@@ -35,18 +35,18 @@ def get_attributes(owner: Any) -> dict[str, Any]:
 
 
 def set_attributes(owner: Any, saved: dict[str, Any]) -> None:
-    """Give them back; into the same memory where there is an array of the same kind."""
+    """Restore attributes, into the same memory where there is an array of the same kind."""
     for name, value in saved.items():
         setattr(owner, name, _put(getattr(owner, name, None), value))
 
 
 def get_memory(runner: Runner) -> dict[str, Any]:
-    """Of a runner, its task and its simulation."""
+    """Return the state of a runner, its task and its simulation."""
     return {"sim": runner.task.sim.get_state(), "task": runner.task.get_memory(), "runner": get_attributes(runner)}
 
 
 def set_memory(runner: Runner, saved: dict[str, Any]) -> None:
-    """Go on from there."""
+    """Continue from such a state."""
     runner.task.set_memory(saved["task"])
     set_attributes(runner, saved["runner"])
     runner.task.sim.set_state(saved["sim"])
@@ -69,7 +69,7 @@ def _copy(value: Any) -> Any:
 
 
 def _put(present: Any, saved: Any) -> Any:
-    """What is to be there instead of ``present``."""
+    """Return what replaces ``present``."""
     if isinstance(present, np.ndarray) and isinstance(saved, np.ndarray):
         if present.shape == saved.shape and present.dtype == saved.dtype and present.flags.writeable:
             present[...] = saved

@@ -18,7 +18,7 @@ __all__ = ["find_task", "register", "shipped_tasks", "task_name"]
 
 
 def find_task(name: Any) -> type[Task]:
-    """The class of a task.
+    """Return the class of a task.
 
     Args:
         name: A subclass of `Task`; the name of a shipped one, in any spelling (``"Go2Walk"``, ``"go2_walk"``,
@@ -48,7 +48,7 @@ def find_task(name: Any) -> type[Task]:
 
 
 def task_name(task: Any) -> str:
-    """What finds the task again: the name of a shipped one, otherwise where it was found."""
+    """Return a name by which the task is found again: that of a shipped one, otherwise its file or module."""
     if isinstance(task, str) and ":" in task:
         place, _, name = task.rpartition(":")
         return f"{Path(place).absolute()}:{name}" if place.endswith(".py") else task
@@ -80,7 +80,7 @@ def _load(place: str, name: str) -> Any:
 
 
 def register() -> None:
-    """Enter the shipped tasks into Gymnasium's registry; nothing happens the second time."""
+    """Enter the shipped tasks into Gymnasium's registry; a second call does nothing."""
     from gymnasium.envs import registration
 
     for name in TASKS:

@@ -1,4 +1,4 @@
-"""Episodes of a task in all worlds: actions in, observations and rewards out, finished worlds begin anew."""
+"""Episodes of a task in all worlds: actions in, observations and rewards out; finished worlds begin anew."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from .task import Task
 from .terms import Term
 
 START, ADVANCE, NOISE = 1, 2, 3
-"""Streams of random numbers of a world."""
+"""Random streams of a world."""
 FAILED = int(FAILED_FROM)
 BOUND = 1.0
-"""Actions are clipped to between minus this and this."""
+"""Largest magnitude of an action; others are clipped."""
 
 
 class Ended(NamedTuple):
-    """What is known of worlds whose episode ended in a step."""
+    """Data of worlds whose episode ended in a step."""
 
     worlds: Any
-    """Their numbers, ascending, shape (n,)."""
+    """Indices of the worlds, ascending, shape (n,)."""
     observation: Any
-    """The last they saw, shape (n, observations)."""
+    """Last observation, shape (n, observations)."""
     returns: np.ndarray
     """Sum of rewards over the episode, shape (n,)."""
     lengths: np.ndarray
-    """Control steps, shape (n,)."""
+    """Number of control steps, shape (n,)."""
     terms: dict[str, np.ndarray]
-    """For each reward its sum over the episode, with its weight; for each metric its mean. Shape (n,)."""
+    """Sum of each weighted reward over the episode, and mean of each metric, shape (n,)."""
 
     def only(self, chosen: np.ndarray) -> Ended:
-        """Some of them; ``chosen`` are n booleans."""
+        """Return the data of some of them; ``chosen`` are n booleans."""
         terms = {name: values[chosen] for name, values in self.terms.items()}
         return Ended(self.worlds[chosen], self.observation[chosen], self.returns[chosen], self.lengths[chosen], terms)
 
@@ -46,17 +46,17 @@ class Step(NamedTuple):
     observation: Any
     """What the policy sees next, shape (worlds, observations); the first of the next episode where one ended."""
     reward: Any
-    """Shape (worlds,)."""
+    """Rewards, shape (worlds,)."""
     terminated: Any
-    """Which worlds reached an end, shape (worlds,)."""
+    """True for worlds that reached an end, shape (worlds,)."""
     truncated: Any
-    """Which worlds ran out of time and could have gone on, shape (worlds,)."""
+    """True for worlds that ran out of time and could have gone on, shape (worlds,)."""
     ended: Ended | None
-    """About worlds that are in one of both; None if there is none."""
+    """Data of worlds whose episode ended; None if there are none."""
 
 
 def check_actions(actions: Any, shape: tuple[int, int], numbers: bool = True) -> None:
-    """Refuse actions of another shape and, if ``numbers``, such as are none.
+    """Refuse actions of another shape and, if ``numbers``, NaN and infinity.
 
     Raises:
         ValueError: They are.
@@ -70,14 +70,14 @@ def check_actions(actions: Any, shape: tuple[int, int], numbers: bool = True) ->
 
 
 def _add_rows(total: Any, rows: Any) -> Any:
-    """Add rows over worlds, one after the other: libraries add in another order when there are few worlds."""
+    """Add rows one after the other: libraries choose another order of summation when there are few worlds."""
     for row in rows:
         total += row
     return total
 
 
 def check_seeds(seed: int | Sequence[int], worlds: int) -> list[int]:
-    """One for each world: seed + i, or what a list has.
+    """Return one seed per world: seed + i, or the entries of a list.
 
     Raises:
         ValueError: The list has another length, or there is a negative one.
@@ -90,7 +90,7 @@ def check_seeds(seed: int | Sequence[int], worlds: int) -> list[int]:
 
 
 class Runner:
-    """Runs a task."""
+    """Runs the episodes of a task in all worlds."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Runner:
     # Episodes.
 
     def seed(self, seed: int | Sequence[int]) -> None:
-        """Begin the random numbers anew: world i takes seed + i, or the i-th of a list; call `reset` behind it."""
+        """Restart the random numbers: world i takes seed + i, or the i-th of a list; call `reset` afterwards."""
         first, worlds = self._share
         seeds = check_seeds(seed, worlds)
         own = seeds[first : first + self.num_worlds]
@@ -166,7 +166,7 @@ class Runner:
         return self._observe()
 
     def spread(self) -> None:
-        """Let worlds be at random points of their episodes, so that they do not all run out of time together."""
+        """Put worlds at random points of their episodes, so that they do not all run out of time together."""
         limit = self.task.step_limit
         self.set_steps(Draws(world_keys(self._keys, 0), self.arrays.from_numpy).integers(0, limit))
 
@@ -223,7 +223,7 @@ class Runner:
         task.apply(task.action)
 
     def _find_terminated(self) -> Any:
-        """Worlds at an end, and those that could not take a step."""
+        """Return worlds at an end, and those that could not take a step."""
         status = self._status[0] if len(self._status) == 1 else self.task.xp.concatenate(self._status)
         terminated = status >= FAILED
         for method in self._methods["termination"]:
@@ -238,7 +238,7 @@ class Runner:
         return _add_rows(self.arrays.zeros(self.num_worlds), paid)
 
     def _end(self, done: Any, observation: Any) -> Ended:
-        """What is known of the episodes that end, before it is lost."""
+        """Collect the data of the episodes that end, before it is lost."""
         task, to_numpy = self.task, self.arrays.to_numpy
         worlds = task.worlds[done]
         lengths, sums = to_numpy(task.steps[worlds] - self._skipped[worlds]), to_numpy(self._sums[:, worlds])
@@ -249,7 +249,7 @@ class Runner:
         return Ended(worlds, observation[worlds], returns, lengths, terms)
 
     def _begin(self, worlds: np.ndarray, mask: Any) -> None:
-        """Begin an episode in some worlds, which are given in both ways."""
+        """Begin an episode in some worlds, given as mask and as indices."""
         task, places = self.task, self.arrays.from_numpy(worlds)
         self.episodes[worlds] += np.uint64(1)
         keys = world_keys(self._start_keys[worlds], self.episodes[worlds])
@@ -264,7 +264,7 @@ class Runner:
         task.derive()
 
     def _draw(self, stream: int) -> Draws:
-        """Random numbers of this step for all worlds; nothing is computed unless some are drawn."""
+        """Return the random numbers of this step for all worlds; nothing is computed unless some are drawn."""
         counts = stream, self.episodes, self.task.steps
         return Draws(lambda: world_keys(self._keys, *map(self._count, counts)), self.arrays.from_numpy)
 
@@ -272,7 +272,7 @@ class Runner:
         return value if isinstance(value, (int, np.ndarray)) else self.arrays.to_numpy(value)
 
     def _measure(self) -> list[tuple[Any, Term, list[Any]]]:
-        """Method, mark and columns of each observation.
+        """Return method, mark and columns of each observation.
 
         Raises:
             ValueError: A term returns something else than numbers for each world.

@@ -16,7 +16,7 @@ from .runner import Runner, Step
 
 @dataclass(frozen=True)
 class Description:
-    """What the driver has to know of a task that it does not have itself."""
+    """What the driver has to know of a task that runs elsewhere."""
 
     observation_size: int
     action_size: int
@@ -26,7 +26,7 @@ class Description:
 
 
 class Shard:
-    """A runner whose arrays leave the process as NumPy's, with a digest of what was seen."""
+    """Runner whose arrays leave the process as NumPy's, with a digest of the observations."""
 
     def __init__(
         self, task: Any, worlds: int, share: tuple[int, int], autoreset: bool, quiet: bool, options: dict[str, Any]
@@ -37,25 +37,25 @@ class Shard:
         self._to_numpy = task.arrays.to_numpy
 
     def describe(self) -> Description:
-        """Sizes and constants."""
+        """Return sizes and constants of the task."""
         task = self._runner.task
         size = self._runner.observation_size
         return Description(size, task.action_size, task.control_dt, task.step_limit, dict(task.weights))
 
     def reset(self, mask: np.ndarray | None, seeds: Sequence[int] | None) -> tuple[np.ndarray, int]:
-        """See `Runner.reset`, and before that `Runner.seed` if there are seeds; they are those of all worlds."""
+        """Seed if there are seeds (those of all worlds), then reset; see `Runner.seed` and `Runner.reset`."""
         if seeds is not None:
             self._runner.seed(seeds)
         observation = self._to_numpy(self._runner.reset(mask))
         return observation, _digest(observation)
 
     def set_steps(self, steps: np.ndarray) -> tuple[None, int]:
-        """See `Runner.set_steps`."""
+        """Implement `Runner.set_steps`."""
         self._runner.set_steps(self._runner.arrays.from_numpy(steps))
         return None, 0
 
     def step(self, actions: np.ndarray) -> tuple[Step, int]:
-        """See `Runner.step`."""
+        """Implement `Runner.step`."""
         found = self._runner.step(actions)
         convert, ended = self._to_numpy, found.ended
         if ended is not None:
@@ -65,15 +65,15 @@ class Shard:
         return step, _digest(step.observation, step.reward)
 
     def get_memory(self) -> dict[str, Any]:
-        """See `sap_warp.envs.memory`."""
+        """Return the state, see `sap_warp.envs.memory`."""
         return get_memory(self._runner)
 
     def set_memory(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from such a state."""
         set_memory(self._runner, saved)
 
     def replay(self, calls: Sequence[tuple[str, tuple[Any, ...]]]) -> list[int]:
-        """Do again what was done; the digests of what is seen."""
+        """Repeat earlier requests, and return the digests of the observations."""
         return [getattr(self, method)(*given)[1] for method, given in calls]
 
 

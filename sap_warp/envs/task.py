@@ -1,4 +1,4 @@
-"""`Task`: what is simulated, seen, rewarded and done, as one class."""
+"""Task: what is simulated, observed, rewarded and ended, as one class."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ class Task:
     time_limit: ClassVar[float] = 10.0
     """Length of an episode that nothing else ends [s]."""
     actions: ClassVar[ActionTerm | Sequence[ActionTerm]] = ()
-    """What the columns of an action do."""
+    """Meaning of the columns of an action."""
     options: ClassVar[Mapping[str, Any]] = {}
     """Further options of `Simulation`."""
     randomization: ClassVar[Sequence[Any]] = ()
-    """What differs between worlds and episodes beside their start: terms of `Simulation.randomize`."""
+    """Variation between worlds and episodes beside their start: terms of `Simulation.randomize`."""
     film: ClassVar[Mapping[str, Any]] = {}
-    """How it is filmed: options of `Simulation.recorder`, for example a camera."""
+    """Options of `Simulation.recorder` for films, for example a camera."""
     training: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """What ``sap-warp train`` does unless it is told otherwise: for each algorithm num_worlds, iterations, settings."""
+    """Defaults of ``sap-warp train``: for each algorithm num_worlds, iterations, settings."""
 
     sim: Simulation
-    """What is simulated."""
+    """The simulation."""
     xp: Any
     """The array library: NumPy or torch."""
     joint_q: Any
@@ -86,11 +86,11 @@ class Task:
     action: Any
     """What the policy asked for in this step, between -1 and 1, shape (worlds, actions)."""
     previous_action: Any
-    """The same one step before; zero at the start of an episode."""
+    """Action of the step before; zero at the start of an episode."""
     steps: Any
     """Control steps taken in the episode, whole numbers of shape (worlds,)."""
     terminated: Any
-    """Which worlds reached an end in this step, for rewards; shape (worlds,)."""
+    """True for worlds that reached an end in this step, for rewards; shape (worlds,)."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Task:
         """Find bodies and make arrays, once, when the simulation is there."""
 
     def start(self, worlds: Any, draw: Draws) -> tuple[Any, Any]:
-        """Where worlds begin an episode; the default is where the scene starts.
+        """Set where worlds begin an episode; the default is where the scene starts.
 
         Args:
             worlds: Their numbers, shape (n,), for arrays of the task's own.
@@ -176,7 +176,7 @@ class Task:
         return None, None
 
     def advance(self, draw: Draws) -> None:
-        """Bring arrays of the task's own forward by one control step, after the simulation; for all worlds."""
+        """Advance arrays of the task by one control step, after the simulation; for all worlds."""
 
     def derive(self) -> None:
         """Compute what several terms need, once after every step, and again after worlds were reset."""
@@ -192,7 +192,7 @@ class Task:
             term.apply(actions[:, part])
 
     def get_memory(self) -> dict[str, Any]:
-        """What decides the task's future beside the simulation: all attributes that are arrays or numbers.
+        """Return what decides the task's future beside the simulation: all attributes that are arrays or numbers.
 
         A task that keeps something else extends it, and `set_memory`, with what can be pickled.
         """
@@ -201,7 +201,7 @@ class Task:
         return get_attributes(self)
 
     def set_memory(self, saved: dict[str, Any]) -> None:
-        """Go on from what `get_memory` returned, maybe in another process."""
+        """Continue from what `get_memory` returned, maybe in another process."""
         from .memory import set_attributes
 
         set_attributes(self, saved)

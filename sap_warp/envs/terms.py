@@ -1,4 +1,4 @@
-"""What a task is made of: methods marked as observations, rewards, metrics and terminations, and what actions do."""
+"""Parts of a task: methods marked as observations, rewards, metrics and terminations, and terms of actions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ KINDS = ("observation", "reward", "metric", "termination")
 
 @dataclass(frozen=True)
 class Term:
-    """The mark on a method of a task."""
+    """Mark on a method of a task."""
 
     kind: str
     weight: float = 0.0
-    """Of a reward, per second."""
+    """Weight of a reward, per second."""
     noise: float = 0.0
-    """Of an observation: largest error, evenly distributed, in its unit before scaling."""
+    """Largest error of an observation, evenly distributed, in its unit before scaling."""
     scale: float = 1.0
-    """Of an observation: what a policy sees is the value, with its noise, times this."""
+    """Factor of an observation: a policy sees the value, with its noise, times this."""
 
 
 def _mark(term: Term) -> Callable[[Callable[[Any], Any]], Any]:
@@ -69,7 +69,7 @@ def termination(method: Callable[[Any], Any]) -> Any:
 
 
 def find_terms(cls: type) -> dict[str, dict[str, Term]]:
-    """Marked methods by kind and name, those of base classes first.
+    """Return marked methods by kind and name, those of base classes first.
 
     A method that replaces a marked one keeps its mark; None takes a term away.
     """
@@ -88,7 +88,7 @@ class ActionTerm:
     """Turns some columns of the action, numbers between -1 and 1, into inputs of the simulation."""
 
     def __init__(self, joints: str | Sequence[str] = "*", scale: float | Sequence[float] = 1.0):
-        """Drive ``joints``, patterns of names; ``scale`` is what an action of 1 means."""
+        """Drive ``joints``, patterns of names; ``scale`` is the input of an action of 1."""
         self.joints, self.scale = joints, scale
         self.size = 0
         """Columns of the action."""

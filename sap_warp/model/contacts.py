@@ -60,7 +60,7 @@ def sap_contacts_from_newton(contacts: newton.Contacts) -> SapContacts:
 
 
 def newton_contacts_of(contacts: SapContacts | newton.Contacts) -> newton.Contacts:
-    """The Newton buffer of either kind of contacts.
+    """Return the Newton buffer of either kind of contacts.
 
     Raises:
         TypeError: ``contacts`` is neither.
@@ -76,7 +76,7 @@ _WORLDS_SHOWN = 8
 
 
 def dropped_by_world(contacts: newton.Contacts) -> wp.array | None:
-    """Contacts that each world lost when ``contacts`` last overflowed; None if the writer of the buffer did not know.
+    """Return the contacts that each world lost when ``contacts`` last overflowed; None if unknown.
 
     Only to be read while the buffer's counter is above its capacity. With several worlds there is one entry more, for
     contacts of no world, world -1.
@@ -86,12 +86,12 @@ def dropped_by_world(contacts: newton.Contacts) -> wp.array | None:
 
 
 def set_dropped_by_world(contacts: Any, dropped: wp.array | None) -> None:
-    """Let ``contacts`` carry the counts to whoever reads the buffer next."""
+    """Store the counts with ``contacts`` for whoever reads the buffer next."""
     contacts.sap_dropped_by_world = dropped
 
 
 def name_worlds(dropped: np.ndarray) -> str:
-    """The worlds that lost contacts, for a message: ``"world 3"`` or ``"2 worlds (1, 5)"``; empty if none did."""
+    """Name the worlds that lost contacts: ``"world 3"`` or ``"2 worlds (1, 5)"``; empty if none did."""
     bins = np.flatnonzero(dropped)
     if len(bins) == 0:
         return ""

@@ -32,7 +32,7 @@ TAU_UNSET = -1.0
 
 
 class _OrderedBuffers:
-    """Checks order flags whenever one is set, so that a typo cannot reach a kernel as 'not public'."""
+    """Base of buffers that checks order flags when they are set, so that a typo cannot reach a kernel."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.endswith("_order") and value not in ORDERS:
@@ -96,7 +96,7 @@ class SapState(_OrderedBuffers):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether any array of this state records gradients; the solver refuses such a state."""
+        """True if any array of this state records gradients; the solver refuses such a state."""
         return any(
             isinstance(value, wp.array) and value.requires_grad
             for value in (getattr(self, f.name) for f in fields(self))
@@ -291,7 +291,7 @@ def register_dof_labels(builder: newton.ModelBuilder) -> dict[int, str]:
 
 
 def dof_labels(model: newton.Model) -> list[str]:
-    """Names that dofs have of their own, empty where they have none."""
+    """Return names that dofs have of their own, empty where they have none."""
     return list(getattr(getattr(model, TAU_NAMESPACE, None), DOF_LABEL, None) or [""] * model.joint_dof_count)
 
 
@@ -426,7 +426,7 @@ def _ensure_tau(model: newton.Model) -> None:
 
 
 def transforms_to_fp64(poses: wp.array) -> wp.array:
-    """Double-precision copy of poses, with rotations normalized to fp64 round-off.
+    """Return a double-precision copy of poses, with rotations normalized to fp64 round-off.
 
     Squares of fp32 numbers are exact in fp64, so the order of the sum decides every bit: that of `solver.reset`.
     """

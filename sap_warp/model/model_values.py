@@ -1,4 +1,4 @@
-"""Numbers in a model that no step could honour: found once, at construction, instead of passing for a default.
+"""Find numbers in a model that no step can use, at construction, instead of treating them as defaults.
 
 A comparison with nan is false, so a kernel takes a friction of nan for "not given", and a limit of nan for none.
 """
@@ -46,7 +46,7 @@ _SHOWN = 3
 
 
 def value_problems(model: newton.Model) -> Iterator[str]:
-    """What is wrong with the numbers of ``model``: array, index, value, whose it is, and what it has to be."""
+    """Describe wrong numbers of ``model``: array, index, value, entity, and what the value has to be."""
     joints = np.arange(model.joint_count)
     joint = (model.joint_label, model.joint_world.numpy())
     tables: tuple[tuple[dict[str, str], Any, tuple[Any, Any]], ...] = (
@@ -74,7 +74,7 @@ def _values(model: newton.Model, name: str) -> np.ndarray | None:
 
 
 def is_bad(values: np.ndarray, rule: str) -> np.ndarray:
-    """Which numbers break a rule, one of the four above."""
+    """Return a mask of numbers that break a rule, one of the four above."""
     bad = np.isnan(values) if "finite" not in rule else ~np.isfinite(values)
     if "negative" in rule:
         bad |= values < 0.0
@@ -94,7 +94,7 @@ def _listed(name: str, values: np.ndarray, bad: np.ndarray, owner: Any, labels: 
 
 
 def _direction_problems(model: newton.Model, owner: np.ndarray, labels: Any, worlds: Any) -> Iterator[str]:
-    """Axes and rotations that have no direction."""
+    """Find axes and rotations that have no direction."""
     has_axes = np.isin(model.joint_type.numpy(), SCALAR_JOINTS)[owner]
     found = {"joint_axis": (model.joint_axis.numpy(), has_axes, owner)}
     for name in ("joint_X_p", "joint_X_c"):

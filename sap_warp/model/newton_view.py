@@ -1,4 +1,4 @@
-"""Views of Newton objects that add a little of their own."""
+"""Base of views of Newton objects that add a little of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class NewtonView:
-    """Base of classes that wrap one Newton object: every attribute they do not define is that object's own.
+    """Base of classes that wrap one Newton object; attributes that they do not define are that object's.
 
     Reading and writing go to the wrapped object, so a change made through either of the two is seen by both.
     """

@@ -1,4 +1,4 @@
-"""Rollouts: what many candidate control sequences lead to, one candidate in each world.
+"""Rollouts: results of many candidate control sequences, one candidate in each world.
 
 Planners that sample (predictive sampling, MPPI, the cross-entropy method) ask the same question many times: from this
 state, where do these inputs lead? `Rollouts` keeps the worlds, so that an answer costs the steps and little more. They
@@ -25,21 +25,21 @@ RESULTS = ("joint_q", "joint_qd", "body_q", "body_qd")
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Where the candidates went, after each of their inputs; torch tensors if the controls were such."""
+    """Course of the candidates, after each of their inputs; torch tensors if the controls were tensors."""
 
     time: Any
-    """Since the start [s], shape (inputs,)."""
+    """Time since the start [s], shape (inputs,)."""
     values: Mapping[str, Any]
-    """What was recorded, by name, shape (candidates, inputs, ...), in the precision of the simulation."""
+    """Recorded values by name, shape (candidates, inputs, ...), in the precision of the simulation."""
     failed: Any
-    """Which candidates met a step that could not be taken, and kept their state from there on, shape (candidates,)."""
+    """True for candidates that met a step which could not be taken and kept their state, shape (candidates,)."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
 
 class Worlds:
-    """The worlds of some candidates, all in one process."""
+    """Worlds of some candidates, all in one process."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Worlds:
         self.input_names: tuple[str, ...] = tuple(name for _, found in self._targets for name in found.names)
 
     def describe(self) -> tuple[tuple[str, ...], float]:
-        """Names of the entries of an input, and the time step [s]."""
+        """Return the names of the entries of an input, and the time step [s]."""
         return self.input_names, self.sim.dt
 
     def run(self, joint_q: Any, joint_qd: Any, controls: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """What was recorded of each candidate, and which failed."""
+        """Return what was recorded of each candidate, and which failed."""
         sim, (candidates, horizon, _) = self.sim, controls.shape
         sim.reset(joint_q=joint_q, joint_qd=joint_qd)
         views = {name: getattr(sim, name) for name in self._record}
@@ -85,7 +85,7 @@ class Worlds:
 
 
 class Rollouts:
-    """Worlds for candidates.
+    """Worlds in which candidates are run.
 
     Example:
         ```python
@@ -161,7 +161,7 @@ class Rollouts:
 
     @property
     def sim(self) -> Simulation:
-        """The simulation with all candidates; there is none on Ray."""
+        """Simulation with all candidates; there is none on Ray."""
         if self._worlds is None:
             raise AttributeError("The worlds are in other processes, with some of the candidates in each.")
         return self._worlds.sim
@@ -215,7 +215,7 @@ def _start_workers(
     gpus: float,
     timeout: float,
 ) -> tuple[Any, list[tuple[int, int]]]:
-    """Workers with a share of the candidates each, and first candidate and number of each."""
+    """Start workers with a share of the candidates each; returns them with first candidate and count."""
     from .cluster import Pool, connect, even_shares
 
     *some, options = given
@@ -246,7 +246,7 @@ def _start_workers(
 
 
 def _like(given: Any, values: Any) -> Any:
-    """NumPy arrays as tensors where ``given`` is one, on its device."""
+    """Return NumPy arrays as tensors if ``given`` is one, on its device."""
     if not is_tensor(given):
         return values
     import torch
@@ -262,7 +262,7 @@ def rollout(
     controls: Any,
     **options: Any,
 ) -> Trajectories:
-    """Run candidates once; whoever does so again and again keeps a `Rollouts`.
+    """Run candidates once; to do so repeatedly, keep a `Rollouts`.
 
     Args:
         scene: See `Rollouts`.

@@ -1,6 +1,6 @@
 """`Simulation`: scene, states, control, contacts, pipeline, solver and captured graphs as one object.
 
-The doors are here: how a simulation is made, and what can be asked of it beyond `step` and `reset`. Each is a few
+This is the public API: how a simulation is made, and what can be asked of it beyond `step` and `reset`. Each is a few
 lines that lead to a module of its own; what all simulations share is in `core`.
 """
 

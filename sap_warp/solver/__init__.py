@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ..core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .contact.stage import SapContactStage as SapContactJacobian
     from .dynamics.free_motion import SapFreeMotion
     from .minimize.solve import SapContactSolve
     from .outputs.contact_forces import ContactForces
     from .outputs.joint_forces import JointForces
+    from .prepare.stage import SapContactStage as SapContactJacobian
     from .settings.options import SapOptions
     from .settings.status import SolveStatus
     from .solver import SolverSAP
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SUBMODULE_OF = {
     "ContactForces": "outputs.contact_forces",
     "JointForces": "outputs.joint_forces",
-    "SapContactJacobian": "contact.stage",
+    "SapContactJacobian": "prepare.stage",
     "SapContactSolve": "minimize.solve",
     "SapFreeMotion": "dynamics.free_motion",
     "SapOptions": "settings.options",

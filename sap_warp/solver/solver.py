@@ -14,7 +14,7 @@ from ..core.kernels.launch import WorldRange, lanes_for
 from ..core.kernels.template import Variant
 from ..core.kernels.types import TYPES
 from ..core.runtime.capture import launches
-from ..core.runtime.memory_budget import WORLD_PLACE, check_room
+from ..core.runtime.memory_budget import WORLD_BYTES, check_memory_budget
 from ..model.contacts import SapContacts
 from ..model.model import (
     SapControl,
@@ -31,9 +31,7 @@ from ..model.model import (
 )
 from .contact.binning import bin_contacts
 from .contact.dropped import DroppedContacts
-from .contact.stage import SapContactStage
 from .dynamics.free_motion import SapFreeMotion
-from .equations.stage import SapEquations
 from .minimize.solve import SapContactSolve
 from .minimize.stability import forget_energy
 from .model.layout import build_layout
@@ -44,6 +42,8 @@ from .outputs.acceleration import BodyAcceleration
 from .outputs.contact_forces import ContactForces, SapContactForces
 from .outputs.joint_forces import JointForces, SapJointForces
 from .outputs.parent_force import ParentForce
+from .prepare.equations import SapEquations
+from .prepare.stage import SapContactStage
 from .settings.keywords import SolverOptions
 from .settings.options import SapOptions, expand_options
 from .settings.status import SolveStatus
@@ -131,8 +131,8 @@ class SolverSAP(SolverBase):
         model, options, lanes = self.sap_model, self.options, self._block_dim
         self._prescribed = kinematic_bodies(self.model)
         self.layout, self.sizes = build_layout(self.model, lanes)
-        bytes_each = self.sizes.world_count * WORLD_PLACE
-        check_room("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
+        bytes_each = self.sizes.world_count * WORLD_BYTES
+        check_memory_budget("max_rigid_contact", options.max_rigid_contact, bytes_each, self.model.device)
         self.tendons = self.lengths = SapTendons(model, self.layout, self.sizes, options)
         """Tendons and actuators that are not drives of joints; `lengths` is an alias."""
         self.equations = self.constraints = SapEquations(model, self.layout, self.sizes, options, self.tendons)

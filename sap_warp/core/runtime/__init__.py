@@ -1,1 +1,1 @@
-"""What surrounds the running of kernels: their cache, capture and replay, and the memory they may take."""
+"""Runtime of kernels: their cache, capture and replay, and the memory that they may take."""

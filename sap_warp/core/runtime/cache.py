@@ -1,4 +1,4 @@
-"""When Warp's kernel cache fails: a broken file in it is built again, a folder that cannot be written is named."""
+"""Failures of Warp's kernel cache: a broken file is built again, a folder that cannot be written is named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..faq import see
 R = TypeVar("R")
 
 _LEAST_FREE = 1 << 20
-"""A disk with less room is full [bytes]."""
+"""Free space below which a disk counts as full [bytes]."""
 
 
 class KernelCacheError(RuntimeError):
@@ -25,7 +25,7 @@ class KernelCacheError(RuntimeError):
 
 
 def with_kernels(function: Callable[[], R]) -> R:
-    """Call ``function``, which may compile and load kernels; again if that failed for a broken file in the cache.
+    """Call ``function``, which may compile kernels; again if it failed because of a broken file in the cache.
 
     It must be possible to call it again after it failed.
 
@@ -65,7 +65,7 @@ def _refuse_if_not_writable(error: Exception) -> None:
 
 
 def _broken_modules(error: Exception) -> set[Path]:
-    """Folders of the modules that ``error`` is about."""
+    """Return the folders of the modules that ``error`` is about."""
     cut_off = isinstance(error, json.JSONDecodeError)  # the description of a module; Warp does not say of which
     hash_of = re.search(r"Failed to load \w+ module .*module_hash=(\w+)", str(error))
     if cut_off:

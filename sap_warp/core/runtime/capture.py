@@ -1,4 +1,4 @@
-"""Graphs are captured one at a time, and beside no launch.
+"""Locks for graphs: they are captured one at a time, and while no other thread launches.
 
 While one thread captures a graph, Warp records the launches of every thread into it instead of running them. So whoever
 captures waits until launches of this package are over, and holds new ones back. Replays of graphs are not concerned:
@@ -34,7 +34,7 @@ _gate = _Gate()
 
 
 def _renew() -> None:
-    """A forked process has none of the other threads, and must not wait for them."""
+    """Make new locks in a forked process, which has none of the other threads."""
     global _gate
     _gate = _Gate()
 
@@ -65,7 +65,7 @@ def launches(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def capturing() -> Iterator[None]:
-    """While it lasts, this thread may capture graphs and launch, and no other thread does either."""
+    """Allow this thread to capture graphs and launch, and let all others wait."""
     gate = _gate
     if getattr(gate.mine, "inside", False):
         yield
@@ -93,6 +93,6 @@ def _leave(gate: _Gate, what: str) -> None:
 
 @contextmanager
 def preparing() -> Iterator[None]:
-    """One thread at a time compiles and captures."""
+    """Let one thread at a time compile and capture."""
     with _gate.preparing:
         yield

@@ -72,10 +72,3 @@ def memory_problem(value: int, unit: int, device: Any) -> str:
 
 def _gigabytes(count: float) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
-
-
-# --- names that solver and collision still use ---
-check_room = check_memory_budget
-WORLD_PLACE, BUFFER_PLACE, CHOICE_PLACE, SORTED_PLACE, BELT_PLACE = (
-    *(WORLD_BYTES, BUFFER_BYTES, CHOICE_BYTES, SORTED_BYTES, BELT_BYTES),
-)

@@ -1,4 +1,4 @@
-"""Graphs of the CPU that call their kernels one after the other, without looking each of them up again.
+"""Graphs of the CPU that call their kernels directly, without looking each of them up again.
 
 When Warp replays a graph of the CPU, it finds every kernel by its name and puts its arguments together anew: about
 2,000 instructions for each launch, more than half of a step of a small robot. Here, launches that follow one another
@@ -24,7 +24,7 @@ import warp as wp
 from warp._src import context
 
 TABLE_CALLS = 256
-"""Calls that one table holds."""
+"""Most calls in one table."""
 
 
 # the number of calls, then function, bounds and arguments of each; or a byte, where it goes and how often
@@ -47,12 +47,12 @@ def call_all(calls: wp.array[wp.uint64]):
 
 @wp.kernel(module="unique", enable_backward=False)
 def call_each(calls: wp.array[wp.uint64]) -> None:
-    """One thread makes all calls of a table."""
+    """Make all calls of a table in one thread."""
     call_all(calls)
 
 
 def capture_calls(device: Any, launch: Callable[[], Any]) -> Any:
-    """Capture what ``launch()`` launches; returns the graph."""
+    """Capture what ``launch()`` launches, and return the graph."""
     with wp.ScopedCapture(device) as capture, _tables(wp.get_device(device)) as kept:
         launch()
     capture.graph.calls = kept  # the graph reads them as long as it lives
@@ -60,7 +60,7 @@ def capture_calls(device: Any, launch: Callable[[], Any]) -> Any:
 
 
 class _Table:
-    """Calls that follow one another in a graph which is being captured."""
+    """Consecutive calls of a graph which is being captured."""
 
     def __init__(self) -> None:
         """Record the launch that makes the calls."""
@@ -74,12 +74,12 @@ class _Table:
         return len(self.kept) == TABLE_CALLS
 
     def add(self, function: Any, bounds: Any, arguments: Any) -> None:
-        """Both are copied, as Warp does: a launch that is kept may change them for its next use."""
+        """Add a call; bounds and arguments are copied, as Warp does, because a kept launch may change them later."""
         bounds, arguments = (type(value).from_buffer_copy(value) for value in (bounds, arguments))
         self._append((function.value, ctypes.addressof(bounds), ctypes.addressof(arguments)), (bounds, arguments))
 
     def add_bytes(self, pointer: int, byte: int, size: int) -> None:
-        """Set memory."""
+        """Add a call that sets memory."""
         self._append((byte, pointer, size), None)
 
     def _append(self, call: tuple[int, int, int], kept: Any) -> None:
@@ -91,7 +91,7 @@ class _Table:
 
 @contextmanager
 def _tables(device: Any) -> Iterator[list[_Table]]:
-    """While it lasts, launches that are recorded on the CPU go into tables; yields these."""
+    """Put launches that are recorded on the CPU into tables, which are yielded."""
     core = context.runtime.core
     usual: Any
     usual, usual_bytes = getattr(core, "wp_cpu_launch_kernel", None), device.memset

@@ -1,1 +1,1 @@
-"""What runs tasks in Gymnasium, Stable-Baselines3, rsl_rl and Ray."""
+"""Adapters that run tasks in Gymnasium, Stable-Baselines3, rsl_rl and Ray."""

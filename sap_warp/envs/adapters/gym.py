@@ -74,7 +74,7 @@ class TaskVectorEnv(VectorEnv):
         self._seeded = False
 
     def _make(self, task: Any, num_envs: int, autoreset: bool, quiet: bool, options: dict[str, Any]) -> Any:
-        """What runs the task."""
+        """Make the runner of the task."""
         return Runner(find_task(task)(num_envs, **options), autoreset=autoreset, quiet=quiet)
 
     @property
@@ -117,7 +117,7 @@ class TaskVectorEnv(VectorEnv):
         return observation, reward, terminated, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """A picture of each world, sRGB bytes of shape (height, width, 3); None without a render mode."""
+        """Return a picture of each world, sRGB bytes of shape (height, width, 3); None without a render mode."""
         if self.render_mode is None:
             return None
         chosen = {name: self.task.film[name] for name in ("camera", "width", "height") if name in self.task.film}
@@ -128,7 +128,7 @@ class TaskVectorEnv(VectorEnv):
         self.task.close()
 
     def _final(self, ended: Ended) -> dict[str, Any]:
-        """What Gymnasium reports of worlds that were reset within the step."""
+        """Return what Gymnasium reports of worlds that were reset within the step."""
         arrays = self.task.arrays
         infos = self._episode_infos(ended)
         if arrays.is_torch:
@@ -142,7 +142,7 @@ class TaskVectorEnv(VectorEnv):
         return {"final_obs": final, "_final_obs": mask, "final_info": infos, "_final_info": mask}
 
     def _episode_infos(self, ended: Ended) -> dict[str, Any]:
-        """Sums of rewards and means of metrics over episodes that ended, with the masks that Gymnasium wants."""
+        """Return sums of rewards and means of metrics over ended episodes, with Gymnasium's masks."""
         worlds = self.task.arrays.to_numpy(ended.worlds)
         mask = np.zeros(self.num_envs, bool)
         mask[worlds] = True
@@ -153,7 +153,7 @@ class TaskVectorEnv(VectorEnv):
 
 
 class TaskEnv(gymnasium.Env):
-    """A task in one world; for checks and for programs that know no other kind. Many worlds are far faster."""
+    """A task in one world, for checks and for programs that support nothing else. Many worlds are far faster."""
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES)}  # noqa: RUF012 - as above
 
@@ -184,7 +184,7 @@ class TaskEnv(gymnasium.Env):
         return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), terms
 
     def render(self) -> np.ndarray | None:
-        """A picture, sRGB bytes of shape (height, width, 3); None without a render mode."""
+        """Return a picture, sRGB bytes of shape (height, width, 3); None without a render mode."""
         pictures = self.many.render()
         return None if pictures is None else pictures[0]
 
@@ -194,7 +194,7 @@ class TaskEnv(gymnasium.Env):
 
 
 def box(bound: float, size: int) -> gymnasium.spaces.Box:
-    """Space of vectors."""
+    """Return the space of vectors within the bound."""
     return gymnasium.spaces.Box(-bound, bound, (size,), np.float32)
 
 

@@ -10,7 +10,7 @@ from .remote import RemoteRunner
 
 
 class RayVectorEnv(TaskVectorEnv):
-    """A task in many worlds, spread over the workers of a Ray cluster; otherwise as `TaskVectorEnv`.
+    """A `TaskVectorEnv` whose worlds are spread over the workers of a Ray cluster.
 
     Spaces, seeds, modes and infos are the same, and so is every bit of what comes back, for any number of workers.
     A worker that is lost is replaced, and goes on exactly where it was. One that does not answer within ``timeout`` is
@@ -72,7 +72,7 @@ class RayVectorEnv(TaskVectorEnv):
 
     @property
     def places(self) -> list[Place]:
-        """Where the workers run."""
+        """Return where the workers run."""
         return self.runner.pool.places
 
     def _make(self, task: Any, num_envs: int, autoreset: bool, quiet: bool, options: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""A runner whose worlds are in other processes, and what the driver knows of its task."""
+"""Runner whose worlds are in other processes, and what the driver knows of its task."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class RemoteTask:
     """Sizes and constants of a task; its simulation is elsewhere."""
 
     def __init__(self, runner: RemoteRunner, about: Description, arrays: Arrays):
-        """Take over what a worker said."""
+        """Store what a worker reports."""
         self._runner, self.arrays, self.xp = runner, arrays, arrays.xp
         self.num_worlds, self.action_size = runner.num_worlds, about.action_size
         self.control_dt, self.step_limit, self.weights = about.control_dt, about.step_limit, about.weights
 
     @property
     def sim(self) -> Any:
-        """There is none in this process."""
+        """Refuse: there is no simulation in this process."""
         raise AttributeError("The simulation is in other processes, with some of the worlds in each.")
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ class RemoteTask:
 
 
 class RemoteRunner:
-    """Runs a task in several workers; as `Runner`, with the same bits for any number of workers.
+    """Runs a task in several workers like a `Runner`, with the same bits for any number of workers.
 
     The driver keeps what it asked of each worker since the worker's last checkpoint. A worker that is lost is started
     again from the checkpoint, does the same again, and has to see the same; nothing is skipped or done twice.
@@ -104,11 +104,11 @@ class RemoteRunner:
         """Environment steps taken, over all worlds."""
 
     def seed(self, seed: int | Sequence[int]) -> None:
-        """See `Runner.seed`; the workers learn of it with the next reset."""
+        """Store seeds, see `Runner.seed`; workers get them with the next reset."""
         self._seeds = check_seeds(seed, self.num_worlds)
 
     def reset(self, world_mask: np.ndarray | None = None) -> Any:
-        """See `Runner.reset`; of all worlds it also mends what a failed call left behind."""
+        """Reset worlds, see `Runner.reset`; a reset of all worlds also repairs what a failed call left behind."""
         parts = [None] * len(self.shares) if world_mask is None else self._split(world_mask)
         torn = self.pool.torn
         seen = self._call("reset", [(part, self._seeds) for part in parts], mend=world_mask is None)
@@ -118,11 +118,11 @@ class RemoteRunner:
         return self._join(seen)
 
     def set_steps(self, steps: Any) -> None:
-        """See `Runner.set_steps`."""
+        """Implement `Runner.set_steps`."""
         self._call("set_steps", [(part,) for part in self._split(self.arrays.to_numpy(steps))])
 
     def step(self, actions: Any) -> Step:
-        """See `Runner.step`."""
+        """Implement `Runner.step`."""
         actions = self.arrays.to_numpy(self.arrays.as_actions(actions))
         check_actions(actions, self._action_shape)
         steps = self._call("step", [(part,) for part in self._split(actions)])
@@ -134,7 +134,7 @@ class RemoteRunner:
         return Step(observation, reward, terminated, truncated, self._ended(steps))
 
     def checkpoint(self) -> None:
-        """Fetch what decides the future of every worker, and forget what was asked of it before."""
+        """Fetch what decides the future of every worker, and forget its earlier requests."""
         self._memory = self.pool.call("get_memory", [() for _ in self.shares])
         for log, digests in zip(self._log, self._digests, strict=True):
             log.clear()
@@ -177,7 +177,7 @@ class RemoteRunner:
         return self.arrays.from_numpy(np.concatenate(parts))
 
     def _ended(self, steps: Sequence[Step]) -> Ended | None:
-        """What is known of ended episodes, with the numbers that worlds have among all."""
+        """Join what is known of ended episodes, with worlds numbered among all."""
         found = [(step.ended, first) for step, (first, _) in zip(steps, self.shares, strict=True) if step.ended]
         if not found:
             return None
@@ -198,7 +198,7 @@ def _at_least_machine(cpus: int) -> int:
 
 
 def _options_of_workers(options: dict[str, Any], gpus: float) -> tuple[dict[str, Any], str]:
-    """Options of the task in a worker, and the array library of the driver.
+    """Return options of the task in a worker, and the array library of the driver.
 
     Raises:
         ValueError: A GPU is asked for, but none for each worker.

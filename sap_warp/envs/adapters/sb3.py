@@ -21,7 +21,7 @@ class StableBaselinesVecEnv(VecEnv):
     """A task in many worlds, for Stable-Baselines3; arrays are NumPy's."""
 
     def __init__(self, task: Any, num_envs: int, *, quiet: bool = False, **options: Any):
-        """See `sap_warp.envs.TaskVectorEnv`."""
+        """Make the environment, see `sap_warp.envs.TaskVectorEnv`."""
         self.task = find_task(task)(num_envs, **options)
         self.runner = Runner(self.task, quiet=quiet)
         self._actions: Any = None
@@ -41,7 +41,7 @@ class StableBaselinesVecEnv(VecEnv):
         return self.task.arrays.to_numpy(self.runner.reset())
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Keep the actions for `step_wait`."""
+        """Store the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
@@ -66,7 +66,7 @@ class StableBaselinesVecEnv(VecEnv):
         self.task.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The same for all worlds: an attribute of the task."""
+        """Return an attribute of the task, which is equal for all worlds."""
         value = None if attr_name == "render_mode" else getattr(self.task, attr_name)
         return [value] * len(self._chosen(indices))
 
@@ -81,7 +81,7 @@ class StableBaselinesVecEnv(VecEnv):
         return [getattr(self.task, method_name)(*method_args, **method_kwargs)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Nothing is wrapped."""
+        """Return False: nothing is wrapped."""
         return [False] * len(self._chosen(indices))
 
     def _chosen(self, indices: Any) -> Sequence[int]:

@@ -1,1 +1,1 @@
-"""Tasks that are shipped; see `sap_warp.envs.shipped_tasks`."""
+"""Shipped tasks; see `sap_warp.envs.shipped_tasks`."""

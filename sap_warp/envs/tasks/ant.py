@@ -1,4 +1,4 @@
-"""An ant runs."""
+"""Task of an ant that runs."""
 
 from __future__ import annotations
 
@@ -47,42 +47,42 @@ class Ant(Task):
 
     @observation
     def pose(self) -> Any:
-        """Height, orientation and joint angles; where it is does not matter."""
+        """Return height, orientation and joint angles; the horizontal position does not matter."""
         return self.joint_q[:, 2:]
 
     @observation
     def velocity(self) -> Any:
-        """Of torso and joints."""
+        """Return velocities of torso and joints."""
         return self.joint_qd
 
     @reward(1.0)
     def speed(self) -> Any:
-        """Along x [m/s]."""
+        """Return the speed along x [m/s]."""
         return self.joint_qd[:, 0]
 
     @reward(1.0)
     def upright(self) -> Any:
-        """1 when the torso's z points up."""
+        """Return 1 when the torso's z points up."""
         return up_axis(self.joint_q[:, 3:7])
 
     @reward(-0.05)
     def effort(self) -> Any:
-        """Sum of squared actions."""
+        """Return the sum of squared actions."""
         return (self.action**2).sum(1)
 
     @metric
     def forward(self) -> Any:
-        """Speed along x [m/s]."""
+        """Return the speed along x [m/s]."""
         return self.joint_qd[:, 0]
 
     @termination
     def fallen(self) -> Any:
-        """The torso is too low, too high or on its back."""
+        """End when the torso is too low, too high or on its back."""
         height = self.joint_q[:, 2]
         return (height < 0.2) | (height > 1.2) | (up_axis(self.joint_q[:, 3:7]) < 0.0)
 
     def start(self, worlds: Any, draw: Draws) -> tuple[Any, Any]:
-        """Standing, with joints a little off."""
+        """Begin standing, with joints a little off."""
         q = self.initial_q[worlds] + 0.0
         q[:, 7:] += draw.uniform(-0.1, 0.1, q.shape[1] - 7)
         return q, draw.normal(0.0, 0.1, self.joint_qd.shape[1])

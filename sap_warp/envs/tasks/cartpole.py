@@ -1,4 +1,4 @@
-"""A cart on a rail swings a pole up and balances it."""
+"""Task of a cart on a rail that swings a pole up and balances it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..task import Task
 from ..terms import JointEfforts, metric, observation, reward
 
 RAIL = 2.0
-"""The cart can go so far to either side [m]."""
+"""Largest distance of the cart from the middle [m]."""
 LOWEST = np.array([-0.5, np.pi - 0.3, -0.1, -0.1], np.float32)
 HIGHEST = np.array([0.5, np.pi + 0.3, 0.1, 0.1], np.float32)
-"""Range of cart, pole and their velocities at the start [m, rad, m/s, rad/s]."""
+"""Largest initial cart position, pole angle and their velocities [m, rad, m/s, rad/s]."""
 NEARLY_UPRIGHT = float(np.cos(0.2))
 """Cosine of the largest angle that counts as standing."""
 
@@ -27,7 +27,7 @@ RAIL_SHAPE: dict[str, Any] = {
     "has_shape_collision": False,
     "color": [0.45, 0.47, 0.5],
 }
-"""To be seen in pictures, as long as the cart reaches."""
+"""Visual shape, as long as the cart reaches."""
 
 SCENE: dict[str, Any] = {
     "schema_version": 1,
@@ -66,7 +66,7 @@ SCENE: dict[str, Any] = {
 
 
 class CartPoleSwingUp(Task):
-    """The pole hangs down at first, and a force on the cart is the only input. The angle is zero when it stands."""
+    """A pole that hangs down at first, and a force on its cart as the only input. The angle is zero when it stands."""
 
     scene = SCENE
     substeps = 8  # 25 actions a second: the pole takes a second and a half to swing
@@ -84,35 +84,35 @@ class CartPoleSwingUp(Task):
 
     @observation
     def coordinates(self) -> Any:
-        """Cart and direction of the pole, and how fast they change."""
+        """Return position of the cart, direction of the pole, and their rates."""
         return self.joint_q[:, 0], self.sine, self.cosine, self.joint_qd
 
     @reward(0.5)
     def upright(self) -> Any:
-        """1 when the pole stands, -1 when it hangs."""
+        """Return 1 when the pole stands, -1 when it hangs."""
         return self.cosine
 
     @reward(-0.1)
     def away_from_the_middle(self) -> Any:
-        """Square of the distance [m^2]."""
+        """Return the square of the distance [m^2]."""
         return self.joint_q[:, 0] ** 2
 
     @reward(2.0)
     def balanced(self) -> Any:
-        """1 when the pole stands still, falling off within some 0.3 rad and 2 rad/s."""
+        """Return 1 when the pole stands still, falling off within some 0.3 rad and 2 rad/s."""
         speed = 0.5 * self.joint_qd[:, 1]
         return self.xp.exp(20.0 * self.cosine - 20.0 - speed * speed)
 
     @metric
     def standing(self) -> Any:
-        """Share of the time that the pole is within 0.2 rad of upright."""
+        """Return the share of the time that the pole is within 0.2 rad of upright."""
         return self.cosine > NEARLY_UPRIGHT
 
     def start(self, worlds: Any, draw: Draws) -> tuple[Any, Any]:
-        """Hanging, nearly at rest."""
+        """Begin hanging, nearly at rest."""
         values = draw.uniform(LOWEST, HIGHEST, 4)
         return values[:, :2], values[:, 2:]
 
     def derive(self) -> None:
-        """Direction of the pole."""
+        """Compute the direction of the pole."""
         self.sine, self.cosine = self.xp.sin(self.joint_q[:, 1]), self.xp.cos(self.joint_q[:, 1])

@@ -1,4 +1,4 @@
-"""A Unitree Go2 walks at a commanded velocity."""
+"""Task of a Unitree Go2 that walks at a commanded velocity."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ LEGS = ("FL", "FR", "RL", "RR")
 FOOT, FOOT_RADIUS = np.array([-0.008, 0.0, -0.2228], np.float32), 0.028
 """Centre of a foot in the frame of its calf [m], and its radius [m]."""
 STIFFNESS, DAMPING = 80.0, 2.0
-"""Of the drives [N m/rad, N m s/rad], a little softer than in the shipped scene: feet should land softly."""
+"""Gains of the drives [N m/rad, N m s/rad], a little softer than in the shipped scene, to land softly."""
 SCALE = 0.3
-"""What an action of 1 means [rad]."""
+"""Joint angle of an action of 1 [rad]."""
 LOWEST, HIGHEST = np.array([-0.5, -0.4, -1.0], np.float32), np.array([1.0, 0.4, 1.0], np.float32)
 """Range of the commands: forward [m/s], to the left [m/s], turning [rad/s]."""
 PERIOD, CLEARANCE, LIFT = 0.5, 0.06, 0.12
-"""A trot: time for a step of all legs [s], how high feet should go [m], and how high their targets, because drives give
-way [m]."""
+"""Trot: time for a step of all legs [s], height of feet [m], and of their targets, as drives give way [m]."""
 LEG_LENGTH, STANDING_HEIGHT = 0.213, 0.297
-"""Of thigh and calf each [m]; from the hips to the ground [m]."""
+"""Length of thigh and of calf [m]; height of the hips above the ground [m]."""
 LIFT_ANGLE = float(np.arccos((STANDING_HEIGHT - LIFT) / (2.0 * LEG_LENGTH)) - 0.8)
-"""By how much a thigh turns to lift its foot [rad]."""
+"""Rotation of a thigh that lifts its foot [rad]."""
 LEG_PLACES = np.array([(0.19, 0.14), (0.19, -0.14), (-0.19, 0.14), (-0.19, -0.14)], np.float32)
-"""Feet from the middle of the trunk: forward and to the left [m]."""
+"""Offset of feet from the middle of the trunk: forward and to the left [m]."""
 
 
 def go2_scene() -> dict[str, Any]:
-    """The shipped scene with other drives."""
+    """Return the shipped scene with other drives."""
     import yaml
 
     content = yaml.safe_load(find_scene_file("unitree_go2").read_text(encoding="utf-8"))
@@ -50,7 +49,7 @@ def go2_scene() -> dict[str, Any]:
 
 
 class Go2Walk(Task):
-    """Twelve position drives, 50 times a second. Commands change every few seconds.
+    """A robot with twelve position drives, 50 times a second. Commands change every few seconds.
 
     Actions are added to a plain trot: a clock says which pair of legs is in the air, and feet go back and forth as
     far as the commanded velocity asks for. By itself that trot slips, sways and falls short; the policy, which sees the
@@ -69,13 +68,13 @@ class Go2Walk(Task):
     """Time for which a command is kept [s]."""
 
     def build(self, num_worlds: int, device: Any, options: dict[str, Any]) -> Simulation:
-        """The Go2 on flat ground."""
+        """Build the Go2 on flat ground."""
         from ...simulation import Simulation
 
         return Simulation.from_scene(go2_scene(), num_worlds=num_worlds, device=device, dt=self.dt, **options)
 
     def setup(self) -> None:
-        """Feet, commands and clock."""
+        """Find feet, and make commands and clock."""
         make, take = self.arrays.zeros, self.arrays.from_numpy
         self._calves = [int(self.sim.find_bodies(f"{leg}_calf").indices[0]) for leg in LEGS]
         self._foot = take(FOOT)
@@ -89,11 +88,11 @@ class Go2Walk(Task):
         """Phase of the gait [rad]."""
 
     def apply(self, actions: Any) -> None:
-        """The trot, and the action on top of it."""
+        """Apply the trot, with the action on top of it."""
         super().apply(actions + self.trot() / SCALE)
 
     def trot(self) -> Any:
-        """Angles away from the standing pose [rad], shape (worlds, 12), that follow the command if nothing slips.
+        """Return angles from the standing pose [rad], shape (worlds, 12), that follow the command if nothing slips.
 
         A leg whose thigh turns by a and whose calf by -2 a keeps its foot below the hip, at 2 l cos a. On the ground
         a foot goes back as fast as the body goes forth above it: half a period at the velocity of its hip.
@@ -107,7 +106,7 @@ class Go2Walk(Task):
         return xp.stack([side, bend - forth, -2.0 * bend], 2).reshape(self.num_worlds, 12)
 
     def start(self, worlds: Any, draw: Draws) -> tuple[Any, Any]:
-        """Standing in any direction, joints a little off, moving a little."""
+        """Begin standing in any direction, joints a little off, moving a little."""
         q, qd = self.initial_q[worlds] + 0.0, draw.uniform(-0.2, 0.2, 18)
         heading = draw.uniform(-np.pi, np.pi)
         q[:, 5], q[:, 6] = self.xp.sin(0.5 * heading), self.xp.cos(0.5 * heading)
@@ -118,19 +117,19 @@ class Go2Walk(Task):
         return q, qd
 
     def draw_commands(self, draw: Draws) -> Any:
-        """Commands for as many worlds as ``draw`` has; one in ten is to stand still."""
+        """Draw commands for as many worlds as ``draw`` has; one in ten is to stand still."""
         command = draw.uniform(LOWEST, HIGHEST, 3)
         return command * (draw.uniform() > 0.1)[:, None]
 
     def advance(self, draw: Draws) -> None:
-        """Clock, and new commands for worlds that have had theirs long enough."""
+        """Advance the clock, and draw new commands where it is time."""
         self.clock = (self.clock + 2.0 * np.pi * self.control_dt / PERIOD) % (2.0 * np.pi)
         due = self.steps % round(self.command_time / self.control_dt) == 0
         if due.any():
             self.command[due] = self.draw_commands(draw)[due]
 
     def derive(self) -> None:
-        """Velocities and gravity in the robot's frame, heights of the feet."""
+        """Compute velocities and gravity in the robot's frame, and heights of the feet."""
         xp, turn = self.xp, self.joint_q[:, 3:7]
         self.velocity = rotate_inverse(xp, turn, self.joint_qd[:, :3])
         self.spin = rotate_inverse(xp, turn, self.joint_qd[:, 3:6])
@@ -142,113 +141,113 @@ class Go2Walk(Task):
         self.moving = (self.command**2).sum(1) > 1e-3
 
     def ground_below(self, points: Any) -> Any:
-        """Height of the ground below points of shape (worlds, n, 3) [m]; 0 on flat ground."""
+        """Return the height of the ground below points of shape (worlds, n, 3) [m]; 0 on flat ground."""
         return 0.0
 
     # What the policy sees.
 
     @observation(noise=0.05)
     def body_velocity(self) -> Any:
-        """In the robot's frame [m/s]."""
+        """Return the velocity in the robot's frame [m/s]."""
         return self.velocity
 
     @observation(noise=0.1, scale=0.5)
     def body_spin(self) -> Any:
-        """In the robot's frame [rad/s]."""
+        """Return the angular velocity in the robot's frame [rad/s]."""
         return self.spin
 
     @observation(noise=0.03)
     def gravity_direction(self) -> Any:
-        """In the robot's frame."""
+        """Return the direction of gravity in the robot's frame."""
         return self.down
 
     @observation
     def commands(self) -> Any:
-        """Wanted velocity."""
+        """Return the commanded velocity."""
         return self.command
 
     @observation(noise=0.01)
     def joint_angles(self) -> Any:
-        """Away from the standing pose [rad]."""
+        """Return angles away from the standing pose [rad]."""
         return self.joint_q[:, 7:] - self.initial_q[:, 7:]
 
     @observation(noise=0.5, scale=0.1)
     def joint_speeds(self) -> Any:
-        """[rad/s]."""
+        """Return joint velocities [rad/s]."""
         return self.joint_qd[:, 6:]
 
     @observation
     def last_action(self) -> Any:
-        """What was asked for."""
+        """Return the previous action."""
         return self.action
 
     @observation
     def gait_clock(self) -> Any:
-        """Sine and cosine of the phase; zero when it should stand."""
+        """Return sine and cosine of the phase; zero when it should stand."""
         return self.xp.sin(self.clock) * self.moving, self.xp.cos(self.clock) * self.moving
 
     # What it is paid for.
 
     @reward(2.0)
     def follow_velocity(self) -> Any:
-        """1 at the commanded velocity."""
+        """Return 1 at the commanded velocity."""
         return self.xp.exp(-((self.velocity[:, :2] - self.command[:, :2]) ** 2).sum(1) / 0.1)
 
     @reward(1.0)
     def follow_turning(self) -> Any:
-        """1 at the commanded turning speed."""
+        """Return 1 at the commanded turning speed."""
         return self.xp.exp(-((self.spin[:, 2] - self.command[:, 2]) ** 2) / 0.25)
 
     @reward(1.0)
     def gait(self) -> Any:
-        """1 when every foot is as high above the ground as the clock says."""
+        """Return 1 when every foot is as high above the ground as the clock says."""
         lift = self.xp.sin(self.clock[:, None] + self._leg_phase).clip(0.0) * self.moving[:, None]
         return self.xp.exp(-((self.foot_height - CLEARANCE * lift) ** 2).sum(1) / 0.005)
 
     @reward(-1.0)
     def bouncing(self) -> Any:
-        """Square of the vertical speed."""
+        """Return the square of the vertical speed."""
         return self.velocity[:, 2] ** 2
 
     @reward(-0.05)
     def rolling(self) -> Any:
-        """Squares of roll and pitch speeds."""
+        """Return squares of roll and pitch speeds."""
         return (self.spin[:, :2] ** 2).sum(1)
 
     @reward(-3.0)
     def tilt(self) -> Any:
-        """Square of the sine of the tilt."""
+        """Return the square of the sine of the tilt."""
         return (self.down[:, :2] ** 2).sum(1)
 
     @reward(-0.02)
     def hurry(self) -> Any:
-        """Squared changes of the action."""
+        """Return squared changes of the action."""
         return ((self.action - self.previous_action) ** 2).sum(1)
 
     @reward(-2.0e-4)
     def torque(self) -> Any:
-        """Squares of the drives' torques [N^2 m^2]."""
+        """Return squares of the drives' torques [N^2 m^2]."""
         torque = STIFFNESS * (self._targets[:, 7:] - self.joint_q[:, 7:]) - DAMPING * self.joint_qd[:, 6:]
         return (torque.clip(-self._limits, self._limits) ** 2).sum(1)
 
     @reward(-0.2)
     def wide_legs(self) -> Any:
-        """Squares of the hip angles [rad^2]."""
+        """Return squares of the hip angles [rad^2]."""
         return (self.joint_q[:, 7::3] ** 2).sum(1)
 
     @metric
     def velocity_error(self) -> Any:
-        """Distance from the commanded velocity [m/s]."""
+        """Return the distance from the commanded velocity [m/s]."""
         return self.xp.sqrt(((self.velocity[:, :2] - self.command[:, :2]) ** 2).sum(1))
 
     @metric
     def turning_error(self) -> Any:
-        """[rad/s]."""
+        """Return the distance from the commanded turning speed [rad/s]."""
         return abs(self.spin[:, 2] - self.command[:, 2])
 
     @termination
     def fallen(self) -> Any:
-        """Tilted by more than 60 degrees, or the trunk near the ground."""
+        """End when it is tilted by more than 60 degrees, or the trunk is near the ground."""
         height = self.joint_q[:, 2] - self.ground_below(self.joint_q[:, None, :3])
         height = height[:, 0] if height.ndim == 2 else height
         return (self.down[:, 2] > -0.5) | (height < 0.15)

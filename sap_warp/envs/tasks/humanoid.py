@@ -1,4 +1,4 @@
-"""A humanoid gets up from the ground."""
+"""Task of a humanoid that gets up from the ground."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TORQUE |= {"shoulder": 67.5, "elbow": 45.0}
 
 
 class HumanoidStandUp(Task):
-    """Torques at 21 joints. It lies on the ground at first; the higher the torso and the straighter, the better."""
+    """A humanoid with torques at 21 joints that lies on the ground at first, and should stand up straight."""
 
     scene = "humanoid"
     substeps = 4
@@ -35,11 +35,11 @@ class HumanoidStandUp(Task):
         """Largest torques [N m], shape (actions,)."""
 
     def apply(self, actions: Any) -> None:
-        """Torques are shares of what the motors can do."""
+        """Apply torques, as shares of what the motors can do."""
         super().apply(actions * self.strength)
 
     def derive(self) -> None:
-        """What several terms need."""
+        """Compute what several terms need."""
         turn = self.joint_q[:, 3:7]
         self.height = self.joint_q[:, 2]
         self.down = down_in_body(self.xp, turn)
@@ -47,36 +47,36 @@ class HumanoidStandUp(Task):
 
     @observation
     def posture(self) -> Any:
-        """Height, direction of gravity and joint angles."""
+        """Return height, direction of gravity and joint angles."""
         return self.height, self.down, self.joint_q[:, 7:]
 
     @observation(scale=0.1)
     def speeds(self) -> Any:
-        """Of torso and joints."""
+        """Return velocities of torso and joints."""
         return self.velocity, self.joint_qd[:, 3:]
 
     @reward(2.0)
     def high(self) -> Any:
-        """1 when the torso is as high as in standing."""
+        """Return 1 when the torso is as high as in standing."""
         return (self.height / STANDING).clip(0.0, 1.0) ** 2
 
     @reward(1.0)
     def straight(self) -> Any:
-        """1 when the torso is upright, and high."""
+        """Return 1 when the torso is upright, and high."""
         return (-self.down[:, 2]).clip(0.0) * (self.height / STANDING).clip(0.0, 1.0)
 
     @reward(-0.02)
     def effort(self) -> Any:
-        """Sum of squared actions."""
+        """Return the sum of squared actions."""
         return (self.action**2).sum(1)
 
     @metric
     def torso_height(self) -> Any:
-        """[m]."""
+        """Return the height of the torso [m]."""
         return self.height
 
     def start(self, worlds: Any, draw: Draws) -> tuple[Any, Any]:
-        """On its back, its front or a side, joints a little bent."""
+        """Begin on its back, its front or a side, joints a little bent."""
         q = self.initial_q[worlds] + 0.0
         roll, heading = draw.uniform(-np.pi, np.pi), draw.uniform(-np.pi, np.pi)
         # Lying: a quarter turn about y; then a roll about its own axis, and any direction.

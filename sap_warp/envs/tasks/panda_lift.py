@@ -1,4 +1,4 @@
-"""A Panda lifts a cube."""
+"""Task of a Panda that lifts a cube."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ READY = {"panda_joint2": 0.0459, "panda_joint4": -2.3763, "panda_joint6": 2.4222
 READY |= {"panda_finger_joint1": 0.04, "panda_finger_joint2": 0.04}
 """The hand points down, 18 cm above the cube, open [rad, m]."""
 REST, LIFTED = 0.025, 0.3
-"""Height of the cube on the ground, and how high it should go [m]."""
+"""Height of the cube on the ground, and height to lift it to [m]."""
 
 
 class PandaLiftCube(Task):
-    """Steps of seven joints, and a target for both fingers. The cube lies somewhere below the hand."""
+    """An arm that is moved in steps of seven joints, with a target for both fingers. The cube lies below the hand."""
 
     substeps = 8
     time_limit = 5.0
@@ -33,7 +33,7 @@ class PandaLiftCube(Task):
     training: ClassVar = {"ppo": {"num_worlds": 512, "iterations": 1000}}
 
     def build(self, num_worlds: int, device: Any, options: dict[str, Any]) -> Simulation:
-        """The shipped scene without its recorded motion."""
+        """Build the shipped scene without its recorded motion."""
         import yaml
 
         from ...simulation import Simulation
@@ -44,13 +44,13 @@ class PandaLiftCube(Task):
         return Simulation.from_scene(content, num_worlds=num_worlds, device=device, dt=self.dt, **options)
 
     def setup(self) -> None:
-        """The hand and the cube."""
+        """Find the hand and the cube."""
         self._hand = int(self.sim.find_bodies("panda_link7").indices[0])
         self._cube = self.sim.find_coords("cube_free").indices[:3].tolist()
         self._tool = self.arrays.from_numpy(TOOL)
 
     def start(self, worlds: Any, draw: Draws) -> tuple[Any, Any]:
-        """The hand above the cube, which is some centimetres off."""
+        """Begin with the hand above the cube, which is some centimetres off."""
         q = self.initial_q[worlds] + 0.0
         q[:, :7] += draw.uniform(-0.05, 0.05, 7)
         x, y, _ = self._cube
@@ -59,7 +59,7 @@ class PandaLiftCube(Task):
         return q, None
 
     def derive(self) -> None:
-        """Tool, cube and the way between them."""
+        """Compute tool, cube and the vector between them."""
         hand = self.body_q[:, self._hand]
         self.tool = hand[:, :3] + rotate(self.xp, hand[:, 3:], self._tool)
         self.cube = self.joint_q[:, self._cube]
@@ -69,40 +69,40 @@ class PandaLiftCube(Task):
 
     @observation
     def arm(self) -> Any:
-        """Angles and speeds of joints and fingers."""
+        """Return angles and speeds of joints and fingers."""
         return self.joint_q[:, :9] - self.initial_q[:, :9], self.joint_qd[:, :9]
 
     @observation(scale=5.0)
     def way(self) -> Any:
-        """From the tool to the cube, and the cube's place [m]."""
+        """Return the vector from the tool to the cube, and the cube's position [m]."""
         return self.away, self.cube
 
     @observation
     def last_action(self) -> Any:
-        """What was asked for."""
+        """Return the previous action."""
         return self.action
 
     @reward(1.0)
     def reach(self) -> Any:
-        """1 when the cube is between the fingers."""
+        """Return 1 when the cube is between the fingers."""
         return self.xp.exp(-((self.gap / 0.1) ** 2))
 
     @reward(10.0)
     def raise_cube(self) -> Any:
-        """1 when the cube is as high as it should be."""
+        """Return 1 when the cube is as high as it should be."""
         return (self.lift / LIFTED).clip(0.0, 1.0)
 
     @reward(-0.01)
     def hurry(self) -> Any:
-        """Squared changes of the action."""
+        """Return squared changes of the action."""
         return ((self.action - self.previous_action) ** 2).sum(1)
 
     @metric
     def cube_height(self) -> Any:
-        """Above where it lay [m]."""
+        """Return the height above where it lay [m]."""
         return self.lift
 
     @termination
     def lost(self) -> Any:
-        """The cube is out of reach."""
+        """End when the cube is out of reach."""
         return (abs(self.cube[:, 1]) > 0.5) | (self.cube[:, 0] < 0.2) | (self.cube[:, 0] > 0.9)

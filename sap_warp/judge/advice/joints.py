@@ -15,8 +15,7 @@ from ...solver.terms.limit import UNLIMITED
 WITHOUT_GAINS = "drive-without-gains"
 WITHOUT_MODE = "gains-without-mode"
 FAR = (0.5, 0.5 * np.pi)
-"""Distance outside of its limits at which a slide [m] or hinge [rad] is noted; for a slide at least twice its travel.
-"""
+"""Distance outside of its limits at which a slide [m], at least twice its travel, or a hinge [rad] is noted."""
 TURNS = 4.0 * np.pi
 """Angle beyond which a hinge hardly starts or has a limit [rad]."""
 

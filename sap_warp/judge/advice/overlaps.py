@@ -94,8 +94,7 @@ class _Shapes:
         return [(int(i), int(j)) for i, j in pairs[near]]
 
     def _pairs(self) -> np.ndarray:
-        """Return pairs of the first world that may collide, shape (pairs, 2); near ones only if the model lists none.
-        """
+        """Return pairs of the first world that may collide, shape (pairs, 2); near ones if the model lists none."""
         listed = self.model.shape_contact_pairs
         if listed is not None:
             pairs = listed.numpy().reshape(-1, 2)
@@ -133,9 +132,7 @@ class _Shapes:
         return (np.zeros((0, 3)), 0.0) if kind.inner_balls is None else kind.inner_balls(size)
 
     def _distance(self, shape: int, x: np.ndarray) -> np.ndarray:
-        """Return signed distances of points to a convex shape, in its frame, or upper bounds; infinite if it encloses
-        nothing.
-        """
+        """Return signed distances of points to a convex shape, in its frame, or upper bounds; infinite if unknown."""
         kind = self._type(shape)
         if kind.distance is not None:
             return kind.distance(self.scale[shape], x)

@@ -1,4 +1,4 @@
-"""Ray, which carries work beyond one process: finding it, joining it, and workers with warm kernels.
+"""Ray clusters: finding and joining one, and workers with warm kernels.
 
 Nothing here decides who does what; that is Ray's, and of those who use it.
 """

@@ -1,4 +1,4 @@
-"""Ray itself: whether it is installed, and a connection to one that runs or is started."""
+"""Connection to Ray: checks that it is installed, and joins a running one or starts one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LEAST_VERSION = (2, 40)
 INSTALL = "pip install 'sap-warp[scale]'"
 
 _open: list[Connection] = []
-"""Connections since this module called ``ray.init``; the last that closes takes it back."""
+"""Number of connections since this module called ``ray.init``; the last one that closes shuts Ray down."""
 
 
 def require_ray() -> ModuleType:
-    """The package ray.
+    """Import Ray; an error says what to install.
 
     Raises:
         ImportError: It is missing or too old; the message says what to install.
@@ -44,11 +44,11 @@ class Connection:
     _closed: bool = field(default=False, repr=False)
 
     def nodes(self) -> list[dict[str, Any]]:
-        """Nodes that are there now: ``NodeID``, ``NodeManagerHostname``, ``Resources``, ..."""
+        """Return the present nodes: ``NodeID``, ``NodeManagerHostname``, ``Resources``, ..."""
         return [node for node in require_ray().nodes() if node["Alive"]]
 
     def total(self, resource: str) -> float:
-        """What all nodes together have of ``"CPU"``, ``"GPU"`` or another resource."""
+        """Return how much all nodes together have of ``"CPU"``, ``"GPU"`` or another resource."""
         return float(sum(node["Resources"].get(resource, 0.0) for node in self.nodes()))
 
     def require(self, workers: int, cpus: float = 1.0, gpus: float = 0.0) -> None:
@@ -67,7 +67,7 @@ class Connection:
                 )
 
     def close(self) -> None:
-        """Let go of it; a Ray that was there before stays, and so does a connection that somebody else made."""
+        """Close the connection; a Ray that was there before stays, and so does a connection of somebody else."""
         if self._closed:
             return
         self._closed = True
@@ -89,7 +89,7 @@ class Connection:
 
 
 def connect(address: str | None = None, *, cpus: int | None = None) -> Connection:
-    """Use a Ray: the one that this process is connected to, one that runs, or a new one on this machine.
+    """Use the Ray that this process is connected to, one that runs, or a new one on this machine.
 
     Args:
         address: None for a new one on this machine, unless this process is connected already; ``"auto"`` for the one

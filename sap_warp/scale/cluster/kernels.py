@@ -1,4 +1,4 @@
-"""Compiled kernels on their way to another machine: the modules that this process loaded, as one array of bytes.
+"""Transfer of compiled kernels to another machine: the modules that this process loaded, as bytes.
 
 Warp names compiled files by what they were compiled from and for (source, options, architecture of the GPU, features
 of the CPU), so a file that does not fit a machine is not taken there, and is compiled instead.
@@ -18,13 +18,13 @@ _NEEDED = (".o", ".meta", ".ptx", ".cubin")
 
 
 def kernel_cache() -> Path:
-    """Warp's kernel cache on this machine."""
+    """Return Warp's kernel cache on this machine."""
     wp.init()
     return Path(wp.config.kernel_cache_dir)
 
 
 def loaded_modules() -> list[str]:
-    """Names of the folders in the cache that this process has loaded kernels from."""
+    """Return names of the folders in the cache that this process has loaded kernels from."""
     from warp._src.context import user_modules  # the only list of them that there is
 
     found = {
@@ -36,7 +36,7 @@ def loaded_modules() -> list[str]:
 
 
 def pack_kernels() -> np.ndarray:
-    """All kernels that this process has loaded, as a zip archive in bytes."""
+    """Return all kernels that this process has loaded, as the bytes of a zip archive."""
     cache, buffer = kernel_cache(), io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name in loaded_modules():

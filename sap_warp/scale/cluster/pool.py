@@ -1,4 +1,4 @@
-"""Workers that each hold a part of something: started warm, asked all at once, and replaced when they are lost.
+"""Pool of workers that each hold a part of something: started warm, called all at once, replaced when lost.
 
 A worker is an actor of Ray with a subject, an object of the caller's class. `Pool.call` calls a method of all subjects.
 What happens when one does not answer:
@@ -36,27 +36,27 @@ class Place:
     """Where a worker runs."""
 
     machine: str
-    """See `machine_id`."""
+    """Identifier of the machine, see `machine_id`."""
     host: str
     node: str
-    """Ray's name of the node."""
+    """Name of the node in Ray."""
     process: int
     gpus: str
-    """What it sees of the GPUs: CUDA_VISIBLE_DEVICES."""
+    """CUDA_VISIBLE_DEVICES of the process."""
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}"
 
 
 class Host:
-    """What runs in a worker's process: holds the subject and its warnings."""
+    """Object in a worker's process: holds the subject and its warnings."""
 
     def __init__(self) -> None:
         self._subject: Any = None
         self._notes: list[str] = []
 
     def prepare(self, setup: WorkerSetup) -> Place:
-        """Look around, and use the driver's kernel cache if it is here."""
+        """Describe the process, and use the driver's kernel cache if it is on this machine."""
         prepare_worker(setup)
         warnings.showwarning = self._keep  # type: ignore[assignment]  # nobody reads what a worker prints
         node = require_ray().get_runtime_context().get_node_id()
@@ -70,17 +70,17 @@ class Host:
         return self._take_notes()
 
     def pack(self) -> np.ndarray:
-        """Kernels that the subject has loaded."""
+        """Return the kernels that the subject has loaded."""
         from .kernels import pack_kernels
 
         return pack_kernels()
 
     def processor_seconds(self) -> float:
-        """What the process has used so far, all threads."""
+        """Return the processor time that the process has used so far, all threads [s]."""
         return time.process_time()
 
     def call(self, method: str, *given: Any) -> tuple[Any, list[str]]:
-        """Result of a method of the subject, and what it warned of."""
+        """Return the result of a method of the subject, and its warnings."""
         return getattr(self._subject, method)(*given), self._take_notes()
 
     def _keep(self, message: Any, *details: Any) -> None:
@@ -93,13 +93,13 @@ class Host:
 
 @dataclass
 class Member:
-    """A worker as the driver knows it."""
+    """A worker from the driver's point of view."""
 
     number: int
     given: tuple[Any, ...]
-    """What its subject is made of."""
+    """Argument that its subject is made of."""
     text: str
-    """What it holds, for messages."""
+    """Description for messages."""
     actor: Any = None
     place: Place | None = None
     built: bool = False
@@ -109,7 +109,7 @@ class Member:
 
 
 class Pool:
-    """Workers with subjects."""
+    """Workers with one subject each."""
 
     def __init__(
         self,
@@ -161,17 +161,17 @@ class Pool:
 
     @property
     def places(self) -> list[Place]:
-        """Where the workers run."""
+        """Return where the workers run."""
         return [member.place for member in self.members if member.place]
 
     @property
     def processor_seconds(self) -> list[float]:
-        """What the process of each worker has used so far [s]."""
+        """Return the processor time that the process of each worker has used so far [s]."""
         found: list[float] = self._ray.get([member.actor.processor_seconds.remote() for member in self.members])
         return found
 
     def call(self, method: str, given: Sequence[tuple[Any, ...]], *, mend: bool = False) -> list[Any]:
-        """Results of a method of all subjects, with arguments for each.
+        """Return the results of a method of all subjects, with arguments for each.
 
         Args:
             method: Its name.
@@ -202,7 +202,7 @@ class Pool:
         return results
 
     def ask(self, number: int, method: str, *given: Any) -> Any:
-        """Result of a method of one subject; for `restore`, so it is not repeated when the worker is lost."""
+        """Return the result of a method of one subject, for `restore`; it is not repeated if the worker is lost."""
         member = self.members[number]
         answer = member.actor.call.remote(method, *given)
         self._wait([member], [answer], self._start_timeout)
@@ -212,7 +212,7 @@ class Pool:
             raise error.cause from None
 
     def close(self) -> None:
-        """Stop the workers, and let go of Ray."""
+        """Stop the workers, and close the connection to Ray."""
         for member in self.members:
             self._stop(member)
         self.connection.close()
@@ -220,7 +220,7 @@ class Pool:
     # Beginning and replacing.
 
     def _start(self) -> None:
-        """Start all processes at once, then let the first make its subject, then the others."""
+        """Start all processes at once, then let the first one make its subject, then the others."""
         try:
             for member in self.members:
                 self._begin(member)
@@ -242,7 +242,7 @@ class Pool:
         member.actor = self._actor_class.options(**self._options).remote()
 
     def _settle(self, member: Member) -> None:
-        """Wait until its process runs, and learn where."""
+        """Wait until the process of a worker runs, and learn where."""
         answer = member.actor.prepare.remote(self._setup)
         if not self._ray.wait([answer], timeout=self._start_timeout)[0]:
             self._stop(member)
@@ -271,7 +271,7 @@ class Pool:
         return bool(one.place and other.place and one.place.machine == other.place.machine)
 
     def _replace(self, member: Member, reason: str = "") -> None:
-        """Start it again and bring its subject to where it was, as often as is allowed."""
+        """Start a worker again and bring its subject to where it was, as often as is allowed."""
         for attempt in range(self._restarts):
             self._stop(member)
             self.lost += 1
@@ -317,7 +317,7 @@ class Pool:
         )
 
     def _take(self, member: Member, answer: Any, method: str, given: tuple[Any, ...]) -> Any:
-        """An answer; of a worker that was lost, that of its successor."""
+        """Return an answer, that of the successor if the worker was lost."""
         for attempt in range(self._restarts + 1):
             try:
                 return self._unpack(member, self._ray.get(answer))
@@ -344,7 +344,7 @@ class Pool:
 
 
 def _outside() -> int:
-    """How far up the caller outside of this package is, for warnings."""
+    """Return how many stack levels up the caller outside of this package is, for warnings."""
     package, level = __name__.partition(".")[0], 1
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
@@ -353,6 +353,6 @@ def _outside() -> int:
 
 
 def even_shares(total: int, parts: int) -> list[tuple[int, int]]:
-    """First and number of each part of ``total`` things, as even as possible."""
+    """Return first and count of each part of ``total`` things, as even as possible."""
     bounds = np.linspace(0, total, parts + 1).round().astype(int).tolist()
     return [(first, last - first) for first, last in pairwise(bounds)]

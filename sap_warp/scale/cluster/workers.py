@@ -1,4 +1,4 @@
-"""What a worker needs before its first kernel: the same code as the driver, and kernels that are compiled already."""
+"""Setup of a worker before its first kernel: checks for the driver's code, and takes over compiled kernels."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ _unpacked: set[int] = set()
 
 
 class ClusterError(RuntimeError):
-    """Something about the cluster, not about the work: a worker was lost, hangs, or has other code."""
+    """A failure of the cluster, not of the work: a worker was lost, hangs, or has other code."""
 
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """What a driver tells its workers; `worker_setup` makes it."""
+    """Information for workers; `worker_setup` makes it in the driver."""
 
     machine: str
     """The driver's machine, see `machine_id`."""
     cache: str
-    """Warp's kernel cache there."""
+    """Path of Warp's kernel cache there."""
     code: str
-    """What the package is there, see `code_id`."""
+    """Identifier of the package there, see `code_id`."""
     log_level: int
-    """Warp's."""
+    """Log level of Warp."""
 
 
 def machine_id() -> str:
-    """The same for processes that share memory and disks: machine, boot and name."""
+    """Return a text that is equal for processes that share memory and disks: machine, boot and name."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else ''}".strip()
 
 
 @cache
 def code_id() -> str:
-    """Version of the package and of Warp and Newton, and a digest of the package's files."""
+    """Return versions of the package, Warp and Newton, and a digest of the package's files."""
     digest = hashlib.sha256()
     for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.h")]):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
@@ -60,7 +60,7 @@ def code_id() -> str:
 
 
 def worker_setup() -> WorkerSetup:
-    """For `prepare_worker`; call it in the driver."""
+    """Return the argument of `prepare_worker`; called in the driver."""
     import warp as wp
 
     from .kernels import kernel_cache
@@ -69,13 +69,13 @@ def worker_setup() -> WorkerSetup:
 
 
 def worker_environment() -> dict[str, Any]:
-    """Ray's ``runtime_env`` of tasks and actors: they look for the package where the driver found it."""
+    """Return Ray's ``runtime_env`` with which workers find the package where the driver found it."""
     paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return {"env_vars": {"PYTHONPATH": os.pathsep.join(dict.fromkeys(path for path in paths if path))}}
 
 
 def prepare_worker(setup: WorkerSetup, kernels: np.ndarray | None = None) -> None:
-    """Make a worker ready; call it in the worker, before anything is simulated. The second time costs nothing.
+    """Make a worker ready; called in it before anything is simulated. A second call costs nothing.
 
     On the driver's machine the kernel cache is the driver's, on another one that machine's own. ``kernels``, what
     `pack_kernels` made, are put into it unless they are there.
@@ -111,5 +111,5 @@ def prepare_worker(setup: WorkerSetup, kernels: np.ndarray | None = None) -> Non
 
 
 def is_near(setup: WorkerSetup) -> bool:
-    """Whether the driver's kernel cache can be used from here."""
+    """Return True if the driver's kernel cache can be used from here."""
     return machine_id() == setup.machine and Path(setup.cache).is_dir()

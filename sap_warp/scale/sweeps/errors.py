@@ -1,4 +1,4 @@
-"""What cannot be done."""
+"""Error of sweeps that cannot be run."""
 
 
 class SweepError(ValueError):

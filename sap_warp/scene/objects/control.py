@@ -25,7 +25,7 @@ import warp as wp
 
 from ...core.kernels.types import Doubles, Floats
 from ...model.model import SapControl, SapModel, check_time_step
-from ...solver.joints.motors import direct_actuators
+from ...solver.model.motors import direct_actuators
 from ..assets.sources.source_file import resolve_source
 from ..text.bounds import COORDINATE, DURATION, SPEED
 from ..text.document import SceneDocument
@@ -270,7 +270,8 @@ def _find_one(label: str, of_label: dict[str, list[int]], kind: str, file: Path)
     """Return the index that one label stands for within the first world."""
     hits = of_label.get(label, [])
     if len(hits) != 1:
-        reason = f"stands for {len(hits)} {kind}s" if hits else "is unknown; " + tell_nearest(label, of_label, f"{kind}s")
+        unknown = "is unknown; " + tell_nearest(label, of_label, f"{kind}s")
+        reason = f"stands for {len(hits)} {kind}s" if hits else unknown
         raise Complaint(f"{file.name}: {kind} {label!r} {reason}")
     return hits[0]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...solver.joints.motors import direct_actuators
+from ...solver.model.motors import direct_actuators
 from .mirrors import Mirrors
 from .names import ModelNames
 from .views import WorldView

@@ -12,10 +12,10 @@ from ...core.kernels.packed_rows import RowPattern
 from ...core.kernels.structs import array_struct
 from ...core.kernels.template import device_struct
 from ...model.model import SapModel
-from ..joints.motors import MOTOR_NUMBERS
 from ..model.layout import Layout
 from ..model.links import JointFrames
 from ..model.motion_data import MotionData
+from ..model.motors import MOTOR_NUMBERS
 from ..settings.precisions import solve, weight
 from ..terms.contact import ContactLaw
 from ..terms.dof import DofTerms

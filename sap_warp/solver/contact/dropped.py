@@ -12,7 +12,7 @@ from ...core.faq import see
 from ...model.contacts import ContactCapacityError, name_worlds
 
 if TYPE_CHECKING:
-    from .stage import SapContactStage
+    from ..prepare.stage import SapContactStage
 
 
 @dataclass

@@ -14,7 +14,7 @@ from ...core.kernels.types import FP64
 from ..model.layout import Layout
 from ..model.motion_data import MotionData
 from ..settings.precisions import solve
-from ..tendons.data import Transmissions, TransmissionTerm
+from .transmissions import Transmissions, TransmissionTerm
 
 F, vec3, quat = wp.float64, wp.vec3d, wp.quatd
 scalar = solve.scalar

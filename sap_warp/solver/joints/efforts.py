@@ -1,7 +1,7 @@
 """Efforts u0 - g v that act on one dof: joint drive, MuJoCo's actuator, passive spring.
 
     drive      u0 = kp (target - q0) + kd target_rate + feed-forward,  g = h kp + kd      `terms/drive.py`
-    actuator   u0 and g of an implicit drive that an input moves                          `joints/motors.py`
+    actuator   u0 and g of an implicit drive that an input moves                          `model/motors.py`
     spring     u0 = k (rest - q0),  g = h k
 
 q is a coordinate; for a dof of a ball joint, target - q and rest - q are components of the rotation vector that leads

@@ -16,7 +16,7 @@ from newton.solvers import SolverMuJoCo
 from ...core.kernels.structs import StructCache
 from ...core.kernels.template import Variant
 from ...model.joint_types import SCALAR_JOINTS
-from ..joints.motors import ranges, reader
+from ..model.motors import ranges, reader
 from .actuators import Actuator, ActuatorArrays, reset_activations, set_activations
 from .sources import Term, TransmissionModel, actuator_objects, row_actuators, tendon_count
 

@@ -1,4 +1,4 @@
-"""Length and Jacobian of every transmission at the start of a step; see `tendons/data.py` for the kinds.
+"""Length and Jacobian of every transmission at the start of a step; see `equations/transmissions.py` for the kinds.
 
 All kinds but SUM are sums over bodies: a body b contributes spin . w_b + push . v_b(p) to the rate of the length, with
 v_b(p) the velocity of its point at p. A straight segment from p0 on body a to p1 on body b has push n on b and -n on a.
@@ -14,8 +14,20 @@ from ...core.kernels.spatial import to_vec3
 from ...core.kernels.template import Constant, device
 from ...core.kernels.types import FP64
 from ..equations.data import EquationInput, body_point, body_rotation
+from ..equations.transmissions import (
+    BETWEEN,
+    CRANK,
+    CYLINDER,
+    FORCE_IN_WORLD,
+    NO_SIDE,
+    PATH,
+    PULLEY,
+    SITE,
+    SUM,
+    TORQUE_IN_WORLD,
+    WRENCH,
+)
 from ..model.layout import moves
-from .data import BETWEEN, CRANK, CYLINDER, FORCE_IN_WORLD, NO_SIDE, PATH, PULLEY, SITE, SUM, TORQUE_IN_WORLD, WRENCH
 from .wrapping import wrap_path
 
 F, vec3 = wp.float64, wp.vec3d

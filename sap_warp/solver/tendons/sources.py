@@ -11,9 +11,9 @@ import numpy as np
 from newton.solvers import SolverMuJoCo
 
 from ...model.joint_types import FREE, SCALAR_JOINTS
-from ..joints.motors import actuator_targets, direct_actuators, plain_actuators, reader
+from ..equations import transmissions as kinds
+from ..model.motors import actuator_targets, direct_actuators, plain_actuators, reader
 from ..model.topology import tree_joints
-from . import data as kinds
 from . import terms
 
 TENDON = "mujoco:tendon"

@@ -11,12 +11,12 @@ import warp as wp
 from ...core.kernels.launch import WorldRange
 from ...core.kernels.structs import StructArgument
 from ..equations.data import EquationStage
+from ..equations.transmissions import PULLEY, TransmissionPart, Transmissions, TransmissionSource, TransmissionTerm
 from ..model.initial_poses import reference_coordinates
 from ..model.layout import Layout, LayoutSizes
 from ..model.maps import Maps
 from ..settings.precisions import solver_variant
 from .actuation import SapActuation
-from .data import PULLEY, TransmissionPart, Transmissions, TransmissionSource, TransmissionTerm
 from .paths import measure_lengths
 from .sources import Part, Term, Transmission, TransmissionModel, read_transmissions
 from .terms import advance_activations, prepare_terms
@@ -24,7 +24,7 @@ from .terms import advance_activations, prepare_terms
 if TYPE_CHECKING:
     from ...model.model import SapModel
     from ..dynamics.free_motion import SapFreeMotion
-    from ..equations.stage import SapEquations
+    from ..prepare.equations import SapEquations
     from ..settings.options import SapOptions
     from ..solver import SolverSAP
     from ..state.stage import SapBoundary

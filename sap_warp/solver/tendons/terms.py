@@ -22,11 +22,11 @@ from ...core.kernels.lanes import lane, lane_count
 from ...core.kernels.launch import kernel
 from ...core.kernels.template import device
 from ..equations.data import IMMOBILE, Equations, EquationStage
+from ..equations.transmissions import Transmissions, TransmissionTerm
 from ..settings.precisions import solve
 from ..terms.bounded import UNBOUNDED
 from ..terms.near_rigid import NEAR_RIGID
 from .actuators import ActuatorArrays, activation, actuator_force
-from .data import Transmissions, TransmissionTerm
 
 F = wp.float64
 scalar = solve.scalar

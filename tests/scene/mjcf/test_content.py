@@ -243,7 +243,7 @@ def test_drives_are_mujocos_position_and_velocity_actuators(actuator, joint, bas
 @pytest.mark.parametrize("actuator", DRIVES)
 def test_actuators_that_read_ctrl_have_mujocos_gains(actuator, joint):
     """With ctrl_direct also position and velocity actuators, among them those with a damping ratio."""
-    from sap_warp.solver.joints.motors import Motors
+    from sap_warp.solver.model.motors import Motors
 
     text = DRIVEN.format(base="<freejoint/>", joint=joint, actuator=actuator)
     model, loaded = mujoco.MjModel.from_xml_string(text), load(text, ctrl_direct=True)

@@ -1,1 +1,1 @@
-"""What a sweep is: its parameters, values, conditions and points."""
+"""Definition of a sweep: its parameters, values, conditions and points."""

@@ -1,4 +1,4 @@
-"""Everything that can be known to be wrong with a sweep before any worker starts."""
+"""Find everything that is wrong with a sweep before any worker starts."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .targets import SceneTarget, WorldTarget, find_target
 
 @dataclass(frozen=True)
 class Checked:
-    """What the check found out."""
+    """Result of the check."""
 
     job: Job
     signals: list[str]
     """Full names of the signals that are kept."""
     model_digest: str
-    """Of the model that the scene leads to, files of assets included."""
+    """Digest of the model that the scene leads to, files of assets included."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """For the file of the sweep."""
+        """Return entries for the file of the sweep."""
         facts = {"scene_digest": self.job.scene_digest, "model_digest": self.model_digest}
         return {**facts, "signals": self.signals, "versions": versions()}
 
 
 def check_definition(definition: Definition, device: str | None = None) -> Checked:
-    """Load the scene as it is, on a device, and see that every parameter, value, signal and condition is possible.
+    """Load the scene, and check that every parameter, value, signal and condition is possible.
 
     Values of the scene are put into it one parameter at a time and validated, numbers by their smallest and largest;
     numbers of worlds are written into a world. The kernels are compiled on the way, so that workers find them.

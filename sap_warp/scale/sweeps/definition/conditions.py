@@ -25,7 +25,7 @@ _PART = re.compile(r"^\s*(?P<signal>\S+?)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<numb
 
 @dataclass(frozen=True)
 class Comparison:
-    """A signal against a number."""
+    """Comparison of a signal with a number."""
 
     signal: str
     sign: str
@@ -40,11 +40,11 @@ class Condition:
 
     @property
     def signals(self) -> list[str]:
-        """Names of the signals."""
+        """Return the names of the signals."""
         return [part.signal for part in self.parts]
 
     def holds(self, samples: dict[str, np.ndarray]) -> np.ndarray:
-        """Where it holds; ``samples`` has arrays of one shape, by name of the signal."""
+        """Return where the condition holds; ``samples`` has arrays of one shape, by name of the signal."""
         found = [_OPERATORS[part.sign](samples[part.signal], part.number) for part in self.parts]
         return np.logical_and.reduce(found)
 

@@ -1,4 +1,4 @@
-"""What a sweep is: everything that its numbers depend on. Engine, workers and batches are not part of it."""
+"""Definition of a sweep: everything that its numbers depend on. Engine, workers and batches are not part of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .values import Variation, make_variation, parse_variation
 
 DEVICES = ("cpu", "cuda")
 FORMAT = 1
-"""Of the file that a definition is kept in."""
+"""Format of the file that a definition is kept in."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Definition:
     scene: str | Mapping[str, Any]
     """Name of a shipped scene, absolute path of a file, or the content of one."""
     variations: tuple[Variation, ...] = ()
-    """The parameters."""
+    """Varied parameters."""
     seconds: float = 2.0
     """Simulated time [s]; rounded up to a whole number of samples."""
     until: str | None = None
@@ -43,11 +43,11 @@ class Definition:
     samples: int | None = None
     """Points to draw; None for every combination."""
     sampling: str = "lhs"
-    """How they are drawn: ``"lhs"`` or ``"random"``."""
+    """Method of drawing points: ``"lhs"`` or ``"random"``."""
     seeds: int | None = None
     """Random starts of each point; None starts as the scene does."""
     seed: int = 0
-    """First of these, and of the drawing."""
+    """First seed of these, and seed of the drawing."""
     dt: float | None = None
     """Time step [s]; None for the scene's."""
     preset: str | None = None
@@ -86,21 +86,21 @@ class Definition:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Of the parameters."""
+        """Return the paths of the parameters."""
         return tuple(v.path for v in self.variations)
 
     def points(self) -> list[Point]:
-        """All points."""
+        """Return all points."""
         seeds = None if self.seeds is None else range(self.seed, self.seed + self.seeds)
         return make_points(self.variations, self.samples, self.sampling, seeds, self.seed)
 
     def to_json(self) -> dict[str, Any]:
-        """As a file keeps it."""
+        """Return the definition as plain data for a file."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
-        """Back from a file."""
+        """Return the definition in a file's data."""
         given = dict(data)
         given["variations"] = tuple(
             Variation(**{**entry, "values": tuple(entry["values"])}) for entry in given["variations"]
@@ -109,20 +109,20 @@ class Definition:
         return cls(**given)
 
     def differences(self, other: Definition) -> list[str]:
-        """Names of what is not the same."""
+        """Return the names of the fields that differ."""
         mine, theirs = self.to_json(), other.to_json()
         return [name for name in mine if mine[name] != theirs[name]]
 
 
 def read_variations(vary: Mapping[str, Any] | Iterable[str]) -> tuple[Variation, ...]:
-    """Parameters from texts ``PATH=VALUES``, or from a mapping of paths to values."""
+    """Read parameters from texts ``PATH=VALUES``, or from a mapping of paths to values."""
     if isinstance(vary, Mapping):
         return tuple(make_variation(path, values) for path, values in vary.items())
     return tuple(parse_variation(text) for text in vary)
 
 
 def name_scene(scene: Any) -> str | Mapping[str, Any]:
-    """A scene in a form that another process on another machine finds too, if it can.
+    """Return a scene in a form that another process on another machine finds too, if possible.
 
     Raises:
         UnknownSceneError: There is neither such a file nor a shipped scene.

@@ -1,4 +1,4 @@
-"""The points of a sweep: every combination of values, or samples, each with every seed."""
+"""Points of a sweep: every combination of values, or samples, each with every seed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ..errors import SweepError
 from .values import Value, Variation
 
 SAMPLINGS = ("lhs", "random")
-"""Latin hypercube: each of N equal slices of each parameter has one sample; or each sample for itself."""
+"""Methods: Latin hypercube (each of N equal slices of each parameter has one sample), or independent samples."""
 MOST_POINTS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Point:
-    """One row to be."""
+    """One row of the dataset, before it is run."""
 
     number: int
-    """Its place in the sweep."""
+    """Index in the sweep."""
     values: tuple[Value, ...]
-    """Of the parameters, in their order."""
+    """Values of the parameters, in their order."""
     seed: int | None = None
-    """Of its random start; None starts as the scene does."""
+    """Seed of its random start; None starts as the scene does."""
 
 
 def make_points(
@@ -35,7 +35,7 @@ def make_points(
     seeds: Sequence[int] | None = None,
     seed: int = 0,
 ) -> list[Point]:
-    """All points; the last parameter changes fastest, and seeds faster still.
+    """Return all points; the last parameter changes fastest, and seeds faster still.
 
     Args:
         variations: The parameters.
@@ -70,7 +70,7 @@ def make_points(
 
 
 def _draw(samples: int, parameters: int, sampling: str, seed: int) -> np.ndarray:
-    """Shares in [0, 1), shape (samples, parameters)."""
+    """Draw numbers in [0, 1), shape (samples, parameters)."""
     if sampling not in SAMPLINGS:
         raise SweepError(f"sampling is {sampling!r}; it must be one of {', '.join(SAMPLINGS)}.")
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What a parameter's path stands for: numbers of each world, which share a model, or a value of the scene.
+"""Targets of a parameter's path: numbers of each world, which share a model, or a value of the scene.
 
 materials.ground.mu           friction of the ground, each world's own          (or ground.mu)
 materials.NAME.mu, .ke, .tau  material of shapes by name or pattern, each world's own
@@ -47,7 +47,7 @@ _RESERVED = ("simulation.num_worlds", "simulation.duration", "simulation.frames"
 
 @dataclass(frozen=True)
 class SceneTarget:
-    """A value of the scene: points that differ in it need models of their own."""
+    """Value of the scene: points that differ in it need models of their own."""
 
     path: str
 
@@ -61,10 +61,10 @@ class WorldTarget:
     pattern: str = ""
     """Names of columns; empty for all."""
     component: str = ""
-    """Of entries with several numbers; empty for all."""
+    """Component of entries with several numbers; empty for all."""
 
     def check(self, sim: Simulation) -> None:
-        """See that the simulation has it.
+        """Check that the simulation has the target.
 
         Raises:
             SweepError: There is no such view, column or component, or something else decides about it.
@@ -106,7 +106,7 @@ Target = SceneTarget | WorldTarget
 
 
 def find_target(path: str) -> Target:
-    """What a path stands for.
+    """Return what a path stands for.
 
     Raises:
         SweepError: It cannot be varied, or has no such component.
@@ -146,5 +146,5 @@ def _world_target(path: str, view: str, pattern: str, component: str) -> WorldTa
 
 
 def _turns(sim: Simulation) -> np.ndarray:
-    """Which coordinates of a world are parts of a quaternion."""
+    """Return a mask of the coordinates of a world that are parts of a quaternion."""
     return np.array([name.rpartition(".")[2] in ("qx", "qy", "qz", "qw") for name in sim.joint_q.names])

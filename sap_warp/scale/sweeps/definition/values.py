@@ -1,4 +1,4 @@
-"""What ``--vary PATH=VALUES`` means: numbers between two bounds, or a list.
+"""Values of ``--vary PATH=VALUES``: numbers between two bounds, or a list.
 
 0.1:1.0:10        ten numbers from 0.1 to 1.0, both included
 1e-4:1e-1:4:log   the same with equal factors between them
@@ -21,7 +21,7 @@ Value = bool | int | float | str
 _LOG = "log"
 _MANY = 64
 _MOST = 10_000_000
-"""Values of one range."""
+"""Most values of one range."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Variation:
     """One parameter and the values that it takes."""
 
     path: str
-    """Which one; see `targets`."""
+    """Path of the parameter; see `targets`."""
     values: tuple[Value, ...] = ()
-    """A list, or the numbers of a range with a count."""
+    """Values of a list, or the numbers of a range with a count."""
     low: float = 0.0
     """Lower bound of a range without a count."""
     high: float = 0.0
@@ -41,12 +41,12 @@ class Variation:
 
     @property
     def is_range(self) -> bool:
-        """Whether it has bounds in place of values."""
+        """True if there are bounds in place of values."""
         return not self.values
 
     @property
     def extremes(self) -> tuple[Value, ...]:
-        """Values to try before all others: each of them, or of many numbers the smallest and the largest."""
+        """Return values to try before all others: each word, or the smallest and largest number."""
         if self.is_range:
             return (self.low, self.high)
         numbers = [value for value in self.values if type(value) in (int, float)]
@@ -55,7 +55,7 @@ class Variation:
         return self.values
 
     def at(self, share: float) -> Value:
-        """The value at a share between 0 and 1 of the way through."""
+        """Return the value at a share between 0 and 1 of the range."""
         if not self.is_range:
             return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
         if self.log:
@@ -76,7 +76,7 @@ def parse_variation(text: str) -> Variation:
 
 
 def make_variation(path: str, values: str | Iterable[Any] | Value) -> Variation:
-    """A parameter with values as text, or a sequence of them.
+    """Make a parameter from values as text, or from a sequence of them.
 
     Raises:
         SweepError: The values cannot be read.
@@ -123,7 +123,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _read_value(path: str, text: str) -> Value:
-    """A number, a switch or a word."""
+    """Read a number, a switch or a word."""
     if not text:
         raise SweepError(f"{path}: there is an empty value in the list.")
     if _is_whole(text):

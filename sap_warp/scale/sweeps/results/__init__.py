@@ -1,1 +1,1 @@
-"""What a sweep leaves: the dataset, its summary and plots."""
+"""Results of a sweep: the dataset, its summary and plots."""

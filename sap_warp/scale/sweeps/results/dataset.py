@@ -1,4 +1,4 @@
-"""The folder of a sweep: what it is, its points, and its rows in Parquet files.
+"""Folder of a sweep: its definition, its points, and its rows in Parquet files.
 
     sweep.json             the definition, versions, and digests of scene and model
     points.parquet         the inputs of every point
@@ -25,14 +25,14 @@ from ..errors import SweepError
 from .summary import NUMBERS
 
 RUN_COLUMNS = ("attempt", "wall_seconds", "host", "process")
-"""What depends on how and where a row was computed; everything else depends on the sweep alone."""
+"""Columns that depend on how and where a row was computed; all others depend on the sweep alone."""
 _VERSIONS = ("sap_warp", "warp", "newton", "numpy", "python", "device")
 DEFINITION, POINTS, ROWS, FAILED = "sweep.json", "points.parquet", "rows", "failed"
 INSTALL = "pip install 'sap-warp[scale]'"
 
 
 def import_pyarrow() -> Any:
-    """The package pyarrow, with Parquet and datasets.
+    """Import pyarrow with Parquet and datasets; an error says what to install.
 
     Raises:
         ImportError: It is missing; the message says what to install.
@@ -47,7 +47,7 @@ def import_pyarrow() -> Any:
 
 
 def make_schema(paths: Sequence[str], kinds: Sequence[str], signals: Sequence[str]) -> Any:
-    """Columns of a row.
+    """Return the columns of a row.
 
     Args:
         paths: Of the parameters, a column each.
@@ -73,7 +73,7 @@ _ARROW = {"double": "float64", "int64": "int64", "bool": "bool_", "string": "str
 
 
 def kind_of(values: Iterable[Value]) -> str:
-    """Type of a column that holds such values; words where they are mixed."""
+    """Return the type of a column that holds such values; words where they are mixed."""
     types = {type(value) for value in values}
     if types <= {int, float}:
         return "int64" if types == {int} else "double"
@@ -81,12 +81,12 @@ def kind_of(values: Iterable[Value]) -> str:
 
 
 def as_kind(value: Value, kind: str) -> Any:
-    """``value`` as its column holds it."""
+    """Return ``value`` as its column holds it."""
     return float(value) if kind == "double" else str(value) if kind == "string" else value
 
 
 def make_table(schema: Any, paths: Sequence[str], kinds: Sequence[str], rows: Sequence[dict[str, Any]]) -> Any:
-    """Rows of `run_task` as a table."""
+    """Return rows of `run_task` as a table."""
     pa = import_pyarrow()
     flat = []
     for row in rows:
@@ -96,10 +96,10 @@ def make_table(schema: Any, paths: Sequence[str], kinds: Sequence[str], rows: Se
 
 
 class Dataset:
-    """The folder, open for reading."""
+    """Folder of a sweep, open for reading."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        """Look at a folder; nothing is made.
+        """Open a folder; nothing is made.
 
         Raises:
             SweepError: There is no sweep in it.
@@ -153,11 +153,11 @@ class Dataset:
 
     @property
     def parts(self) -> list[Path]:
-        """Files of rows, oldest first."""
+        """Return the files of rows, oldest first."""
         return sorted((self.folder / ROWS).glob("part-*.parquet"))
 
     def read(self, columns: Sequence[str] | None = None) -> Any:
-        """All rows there are, by point, as a `pyarrow.Table`."""
+        """Return all rows, by point, as a `pyarrow.Table`."""
         pa = import_pyarrow()
         if not self.parts:
             table = self.schema.empty_table()
@@ -168,12 +168,12 @@ class Dataset:
         return table if columns is None else table.select(list(columns))
 
     def statuses(self) -> dict[int, str]:
-        """Status of every point that has a row."""
+        """Return the status of every point that has a row."""
         table = self.read(["point", "status"])
         return dict(zip(table["point"].to_pylist(), table["status"].to_pylist(), strict=True))
 
     def check_points(self, points: Sequence[Point]) -> None:
-        """See that the definition still leads to the points that were written down.
+        """Check that the definition still leads to the points that were written down.
 
         Raises:
             SweepError: It does not, for example because another NumPy draws other numbers.
@@ -191,7 +191,7 @@ LOCK = ".lock"
 
 
 class Writer:
-    """The one process that may add rows."""
+    """Adds rows to the folder; only one process may do so."""
 
     def __init__(self, dataset: Dataset):
         """Take the lock, and remove what a process that was killed left half written.
@@ -216,7 +216,7 @@ class Writer:
                 left.unlink()
 
     def add(self, tables: Sequence[Any]) -> None:
-        """Write rows as one more part."""
+        """Write rows as another file."""
         pa = import_pyarrow()
         parts = self.dataset.parts
         number = int(parts[-1].stem.rpartition("-")[2]) + 1 if parts else 0
@@ -224,7 +224,7 @@ class Writer:
         self._put(self.dataset.folder / ROWS / f"part-{number:06d}.parquet", table)
 
     def take_failures_out(self) -> int:
-        """Move rows of failures to a folder of their own, so that their points count as not run; returns how many."""
+        """Move rows of failures to a folder of their own, so that they count as not run; returns their number."""
         pa = import_pyarrow()
         count = 0
         for part in self.dataset.parts:
@@ -246,7 +246,7 @@ class Writer:
         return count
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -260,7 +260,7 @@ class Writer:
 
 
 def _write_aside(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let ``write`` make a file beside ``path``, bring it to the disk, and rename it."""
+    """Let ``write`` make a file beside ``path``, sync it to the disk, and rename it."""
     aside = path.with_name(f".{path.name}.tmp")
     write(aside)
     with aside.open("rb") as file:

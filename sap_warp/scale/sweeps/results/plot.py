@@ -1,4 +1,4 @@
-"""A number of a sweep over one of its parameters."""
+"""Plot of a number of a sweep over one of its parameters."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .dataset import Dataset
 from .summary import NUMBERS
 
 FEW = 8
-"""Up to so many values of a further parameter have a line each."""
+"""Most values of a further parameter that have a line each."""
 MANY = 60
-"""From so many different values of the parameter on, points are drawn, and no lines."""
+"""Number of values of the parameter from which on points are drawn instead of lines."""
 ENDINGS = (".png", ".svg", ".pdf")
 
 
 def check_plot(dataset_paths: tuple[str, ...], path: Path, y: str, x: str | None, has_seeds: bool = True) -> None:
-    """Complain before the work, not after it.
+    """Check the arguments before the work begins.
 
     Raises:
         SweepError: There is no such number or parameter, or such a file cannot be written.
@@ -76,7 +76,7 @@ def write_plot(dataset: Dataset, path: Path, y: str = "success", x: str | None =
 
 
 def _draw(axis: Any, rows: list[dict[str, Any]], x: str, y: str, label: str) -> None:
-    """Mean and range of ``y`` at each value of ``x``; single points where there are too many values for a line."""
+    """Draw mean and range of ``y`` at each value of ``x``; single points where there are too many values for a line."""
     groups: dict[Any, list[float]] = {}
     for row in rows:
         groups.setdefault(row[x], []).append(float(row[y]))
@@ -94,7 +94,7 @@ def _draw(axis: Any, rows: list[dict[str, Any]], x: str, y: str, label: str) -> 
 
 
 def _scale(axis: Any, dataset: Dataset, x: str) -> None:
-    """Logarithmic where values have equal factors between them."""
+    """Return the scale of an axis: logarithmic if values have equal factors between them."""
     found = [v for v in dataset.definition.variations if v.path == x]
     if not found:
         return
@@ -104,7 +104,7 @@ def _scale(axis: Any, dataset: Dataset, x: str) -> None:
 
 
 def _grows(values: list[Any]) -> bool:
-    """By equal factors of more than a little."""
+    """Return True if values grow by nearly equal factors."""
     factors = np.diff(np.log(np.array(sorted(values), float)))
     return bool(factors.min() > 0.2 and np.ptp(factors) < 0.05 * factors.max())
 

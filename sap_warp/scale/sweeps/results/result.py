@@ -1,4 +1,4 @@
-"""What came out of a sweep."""
+"""Result of a sweep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .dataset import RUN_COLUMNS, Dataset, import_pyarrow
 
 
 class SweepResult:
-    """The rows of a sweep, read from its folder whenever they are asked for."""
+    """Rows of a sweep, read from its folder whenever they are asked for."""
 
     def __init__(self, folder: str | os.PathLike[str]):
         """Open the folder of a sweep, also of one that still runs.
@@ -24,31 +24,31 @@ class SweepResult:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """Return the folder."""
         return self.dataset.folder
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What was varied."""
+        """Return the paths of the varied parameters."""
         return self.dataset.definition.paths
 
     @property
     def point_count(self) -> int:
-        """Points of the whole sweep."""
+        """Return the number of points of the whole sweep."""
         return int(import_pyarrow().parquet.read_metadata(self.folder / "points.parquet").num_rows)
 
     def __len__(self) -> int:
-        """Points that have a row."""
+        """Return the number of points that have a row."""
         return len(self.dataset.statuses())
 
     @property
     def failures(self) -> dict[int, str]:
-        """Errors of points that could not be run, by their number."""
+        """Return errors of points that could not be run, by their number."""
         table = self.dataset.read(["point", "status", "error"]).to_pylist()
         return {row["point"]: row["error"] for row in table if row["status"] == "failed"}
 
     def table(self, run_columns: bool = True) -> Any:
-        """All rows by point as a `pyarrow.Table`; ``.to_pandas()`` makes a data frame of it.
+        """Return all rows by point as a `pyarrow.Table`; ``.to_pandas()`` makes a data frame of it.
 
         Args:
             run_columns: Whether with columns that say how and where a row was computed. All others are the same, bit
@@ -58,7 +58,7 @@ class SweepResult:
         return table if run_columns else table.drop_columns(list(RUN_COLUMNS))
 
     def __getitem__(self, column: str) -> np.ndarray:
-        """One column by point: a parameter, a number, ``"success"``, ..."""
+        """Return one column by point: a parameter, a number, ``"success"``, ..."""
         return np.array(self.dataset.read([column])[column].to_pylist())
 
     def plot(self, path: str | os.PathLike[str], y: str = "success", x: str | None = None) -> Path:

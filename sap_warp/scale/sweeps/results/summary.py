@@ -1,4 +1,4 @@
-"""From samples to the numbers of a row. Each world is computed for itself, so that its bits do not depend on others."""
+"""Compute the numbers of a row from samples, for each world alone, so that its bits do not depend on others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ....solver import SolveStatus
 from ..definition.conditions import Condition
 
 SIGNALS = ("slip_speed", "energy", "iterations", "contacts", "penetration", "dropped", "status")
-"""What the numbers are made of."""
+"""Signals that the numbers are made of."""
 NUMBERS: dict[str, tuple[str, str]] = {
     "end_time": ("s", "time of the last sample that counts"),
     "slip": ("m", "fastest slide of a contact, over time"),
@@ -23,12 +23,12 @@ NUMBERS: dict[str, tuple[str, str]] = {
     "dropped": ("", "contacts that found no place, in all samples"),
     "not_converged": ("", "samples whose solve met no criterion"),
 }
-"""Numbers of a row: unit, and what they are."""
+"""Unit and description of the numbers of a row."""
 FAILED_FROM = float(SolveStatus.FREE_MOTION_FAILED)
 
 
 def find_end(status: np.ndarray, until: np.ndarray | None) -> tuple[int, str]:
-    """Last sample of a world that counts, and why: it could not go on, the condition held, or the time was over."""
+    """Return the last sample of a world that counts, and why: failed, condition held, or time was over."""
     failed = np.flatnonzero(status >= FAILED_FROM)
     met = np.flatnonzero(until) if until is not None else failed[:0]
     if len(failed) and (not len(met) or failed[0] <= met[0]):
@@ -41,7 +41,7 @@ def find_end(status: np.ndarray, until: np.ndarray | None) -> tuple[int, str]:
 def summarize(
     samples: dict[str, np.ndarray], times: np.ndarray, until: Condition | None, success: Condition | None
 ) -> dict[str, Any]:
-    """Numbers of one world.
+    """Return the numbers of one world.
 
     Args:
         samples: By signal, shape (samples,).

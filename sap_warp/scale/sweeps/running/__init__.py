@@ -1,1 +1,1 @@
-"""How a sweep runs: jobs, their order, and threads or Ray to do them."""
+"""Execution of a sweep: jobs, their order, and threads or Ray to do them."""

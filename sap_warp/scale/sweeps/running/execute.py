@@ -1,4 +1,4 @@
-"""A task, carried out: one model, a world for each point, and a row for each world."""
+"""Run a task: one model, a world for each point, and a row for each world."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..results.summary import SIGNALS, find_end, summarize
 from .job import Job, Task, digest_scene, open_scene
 
 Beat = Callable[[], None]
-"""Called now and then by work that goes on; may raise to stop it."""
+"""Function called regularly by running work; may raise to stop it."""
 CHUNK = 50
 """Samples between two beats."""
 MAX_ERROR = 4000
@@ -35,13 +35,13 @@ MAX_ERROR = 4000
 
 @cache
 def versions() -> dict[str, str]:
-    """What the numbers of a row depend on beside its inputs."""
+    """Return what the numbers of a row depend on beside its inputs."""
     names = {"sap_warp": "sap-warp", "warp": "warp-lang", "newton": "newton", "numpy": "numpy"}
     return {**{key: version(name) for key, name in names.items()}, "python": platform.python_version()}
 
 
 def run_task(job: Job, task: Task, beat: Beat) -> list[dict[str, Any]]:
-    """Rows of all points of a task. A point that cannot be run has its error in its row."""
+    """Return rows of all points of a task. A point that cannot be run has its error in its row."""
     began = time.perf_counter()
     try:
         rows = run_batch(job, dict(task.overrides), task.points, beat)
@@ -59,7 +59,7 @@ def run_task(job: Job, task: Task, beat: Beat) -> list[dict[str, Any]]:
 
 
 def make_simulation(job: Job, overrides: dict[str, Any], worlds: int, seeds: Sequence[int | None] = ()) -> Any:
-    """The simulation of some points, at their starts; worlds lie at the same place, so that their bits can agree.
+    """Make the simulation of some points, at their starts; worlds overlap, so that their bits can agree.
 
     Raises:
         SweepError: The scene is not the one that the sweep is about.
@@ -90,7 +90,7 @@ def make_simulation(job: Job, overrides: dict[str, Any], worlds: int, seeds: Seq
 
 
 def run_batch(job: Job, overrides: dict[str, Any], points: Sequence[Point], beat: Beat) -> list[dict[str, Any]]:
-    """Rows of points that share a model.
+    """Return rows of points that share a model.
 
     Raises:
         Exception: Whatever keeps one of them from being run.
@@ -134,41 +134,41 @@ def run_batch(job: Job, overrides: dict[str, Any], points: Sequence[Point], beat
 
 
 def failed_row(job: Job, point: Point, error: str) -> dict[str, Any]:
-    """The row of a point that could not be run."""
+    """Return the row of a point that could not be run."""
     return {**_inputs(job, point), **_common(job), "status": "failed", "error": error[:MAX_ERROR], "series": {}}
 
 
 def conditions(definition: Definition) -> tuple[Condition | None, Condition | None]:
-    """What ends a run, and what makes it a success."""
+    """Return the condition that ends a run, and the one that makes it a success."""
     texts = (definition.until, definition.success)
     until, success = (None if text is None else parse_condition(text) for text in texts)
     return until, success
 
 
 def wanted_signals(definition: Definition) -> list[str]:
-    """Signals that are sampled: for the numbers, for conditions, and those to keep."""
+    """Return the sampled signals: for the numbers, for conditions, and those to keep."""
     return [*SIGNALS, *condition_signals(definition), *definition.record]
 
 
 def condition_signals(definition: Definition) -> list[str]:
-    """Signals of the conditions, as they are written there."""
+    """Return signals of the conditions, as they are written there."""
     return [name for condition in conditions(definition) if condition for name in condition.signals]
 
 
 def expand(sim: Any, names: Sequence[str]) -> list[str]:
-    """Full names of signals."""
+    """Return full names of signals."""
     from ....look.signals.catalog import find_signals
 
     return [signal.name for signal in find_signals(sim, names)] if names else []
 
 
 def sample_count(definition: Definition, dt: float) -> int:
-    """Samples of a run."""
+    """Return the number of samples of a run."""
     return max(1, math.ceil(round(definition.seconds / (dt * definition.every), 6)))
 
 
 def _by_world(record: Any, aliases: dict[str, str]) -> list[dict[str, np.ndarray]]:
-    """Samples of each world by signal, also by the names that conditions use."""
+    """Return samples of each world by signal, also by the names that conditions use."""
     values, names = record.values, record.names
     found = [{name: values[:, i, world] for i, name in enumerate(names)} for world in range(values.shape[2])]
     for samples in found:
@@ -185,7 +185,7 @@ def _inputs(job: Job, point: Point) -> dict[str, Any]:
 
 
 def reproduce(job: Job, point: Point) -> str:
-    """All that makes this point, as JSON; `run_point` and ``sap-warp sweep --point`` run it again."""
+    """Return all that makes this point, as JSON; `run_point` and ``sap-warp sweep --point`` run it again."""
     values = dict(zip(job.definition.paths, point.values, strict=True))
     return json.dumps({"scene": _scene_name(job), "values": values, "seed": point.seed})
 

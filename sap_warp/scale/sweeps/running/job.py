@@ -1,4 +1,4 @@
-"""What a worker has to know, and the pieces of work that it gets: points that share a model."""
+"""Information for a worker, and its pieces of work: points that share a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..definition.targets import SceneTarget, find_target
 from ..definition.values import Value
 
 BATCH = {"cpu": 32, "cuda": 4096}
-"""Worlds of one model by kind of device. On a CPU worlds follow one another, and more only make progress coarser."""
+"""Most worlds of one model by kind of device. On a CPU worlds follow one another; more only coarsen progress."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Job:
 
     definition: Definition
     scene_digest: str
-    """Of the content of the scene: a worker that finds another one says so instead of simulating it."""
+    """Digest of the content of the scene: a worker that finds another one reports it and stops."""
     device: str | None = None
     """Warp device; None for the first one of the definition's kind."""
 
@@ -35,13 +35,13 @@ class Task:
     """Points that differ only in numbers of worlds."""
 
     number: int
-    """Its place in the plan."""
+    """Index in the plan."""
     overrides: tuple[tuple[str, Value], ...]
-    """Values of the scene, by path."""
+    """Values that replace those of the scene, by path."""
     points: tuple[Point, ...]
     """One world each."""
     attempt: int = 1
-    """How often it was tried, this time included."""
+    """Number of this attempt, from 1."""
 
 
 def plan_tasks(definition: Definition, points: Iterable[Point], batch: int) -> list[Task]:
@@ -60,13 +60,13 @@ def plan_tasks(definition: Definition, points: Iterable[Point], batch: int) -> l
 
 
 def scene_places(definition: Definition) -> list[tuple[int, str]]:
-    """Which parameters are values of the scene: their numbers and their paths there."""
+    """Return the index and the path of parameters that are values of the scene."""
     found = ((i, find_target(path)) for i, path in enumerate(definition.paths))
     return [(i, target.path) for i, target in found if isinstance(target, SceneTarget)]
 
 
 def _typed(key: tuple[tuple[str, Value], ...]) -> tuple[Any, ...]:
-    """1, 1.0 and True are equal for Python and not for a scene."""
+    """Return a value with its type: 1, 1.0 and True are equal for Python and not for a scene."""
     return tuple((path, type(value).__name__, value) for path, value in key)
 
 
@@ -76,7 +76,7 @@ def _parts(points: Sequence[Point], size: int) -> Iterator[Sequence[Point]]:
 
 
 def open_scene(scene: Any) -> Any:
-    """What `load_sap_scene` takes: a file, or the content of one for a robot's file."""
+    """Return an argument for `load_sap_scene`: a file, or the content of one for a robot's file."""
     if not isinstance(scene, str):
         return scene
     from ....scene.assets.robot_files import scene_of_robot
@@ -87,7 +87,7 @@ def open_scene(scene: Any) -> Any:
 
 
 def digest_scene(scene: Any) -> str:
-    """Of the content of what `open_scene` returned."""
+    """Return the digest of what `open_scene` returned."""
     from ....scene.text.document import read_document
 
     text = json.dumps(read_document(scene).data, sort_keys=True, default=str)

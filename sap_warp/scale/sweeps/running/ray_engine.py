@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: actors, each a process with a processor or a share of a GPU of its own.
+"""Workers on a Ray cluster: actors, each a process with its own processor or share of a GPU.
 
 Only tasks, rows and, once to each machine, compiled kernels travel. A worker that dies, is killed for its memory, or
 loses its node is noticed by Ray, one that hangs by its beats; another is made where there is room, and the task that
@@ -18,10 +18,10 @@ from .job import Job, Task
 from .schedule import Event
 
 _ANSWER_SECONDS = 2.0
-"""How long a worker may take to say how far it is [s]."""
+"""Longest wait for a worker's progress [s]."""
 
 STILLBORN = 3
-"""Workers that may die before they are ready, for each that is wanted, until nothing is expected of the next."""
+"""Most workers that may die before they are ready, for each wanted one; then the run gives up."""
 
 
 class SweepWorker:
@@ -38,18 +38,18 @@ class SweepWorker:
         self._beats = 0
 
     def ready(self) -> bool:
-        """Answers when it is."""
+        """Return once the process is ready."""
         return True
 
     def beats(self) -> int:
-        """How far it is."""
+        """Return the progress."""
         return self._beats
 
     def _beat(self) -> None:
         self._beats += 1
 
     def work(self, task: Task) -> Any:
-        """Rows of a task."""
+        """Return the rows of a task."""
         paths, kinds, _ = self._columns
         return make_table(self._schema, paths, kinds, run_task(self._job, task, self._beat))
 
@@ -60,10 +60,10 @@ class _Worker:
 
 
 class RayEngine:
-    """See `schedule.Engine`; `cluster.connect` has been called."""
+    """Engine on Ray, see `schedule.Engine`; `cluster.connect` has been called."""
 
     def __init__(self, job: Job, dataset: Dataset, workers: int, cpus: float = 1.0, gpus: float = 0.0):
-        """Nothing runs yet.
+        """Store the settings; nothing runs yet.
 
         Args:
             job: The sweep.
@@ -87,7 +87,7 @@ class RayEngine:
         """Workers in a row that were never ready."""
 
     def start(self) -> None:
-        """Ask Ray for all workers; those for which there is no room come when there is."""
+        """Ask Ray for all workers; those that do not fit come when resources are free."""
         for _ in range(self._count):
             self._begin()
 
@@ -101,7 +101,7 @@ class RayEngine:
         self._waited[worker.handle.work.remote(task)] = ("done", worker)
 
     def wait(self, seconds: float) -> list[Event]:
-        """Answers of workers, and Ray's word that one will not answer.
+        """Return answers of workers, and Ray's reports of lost ones.
 
         Raises:
             ClusterError: No worker can be made ready.
@@ -122,7 +122,7 @@ class RayEngine:
         return events
 
     def beats(self, workers: Iterable[_Worker]) -> dict[Any, int]:
-        """Asks all; who does not answer soon is left out."""
+        """Ask all workers for their progress; those that do not answer soon are left out."""
         asked = {worker.handle.beats.remote(): worker for worker in workers}
         answers, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=_ANSWER_SECONDS) if asked else ([], [])
         found = {}
@@ -150,6 +150,6 @@ class RayEngine:
 
 
 def describe(error: BaseException) -> str:
-    """Ray's word for why a worker was lost, in one line: what happened, and the end of it, where an error stands."""
+    """Return Ray's reason for the loss of a worker in one line."""
     first, *others = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     return f"{type(error).__name__}: {first[:250]}" + (f" ... {others[-1][:500]}" if others else "")

@@ -1,4 +1,4 @@
-"""`sweep`: check, plan, run, and keep the rows."""
+"""Run a sweep: check, plan, run, and keep the rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FLUSH_SECONDS, FLUSH_GROWTH, FLUSH_ROWS = 1.0, 0.02, 2000
 """Rows are written after so long [s], and so much longer for each file that is there [s], or if there are so many: a
 day of small tasks makes some three thousand files, which resuming reads in a moment."""
 Progress = Callable[[int, int, int], None]
-"""Called with points that are done, of how many, and how many of them failed."""
+"""Function called with finished points, their total, and how many of them failed."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How a sweep is run; its numbers do not depend on any of this."""
+    """Options of how a sweep is run; its numbers do not depend on them."""
 
     engine: str = "threads"
     """``"threads"`` of this process, or ``"ray"``."""
@@ -40,9 +40,9 @@ class EngineOptions:
     batch: int | None = None
     """Most worlds of one model; None is 32 on a CPU and 4096 on a GPU."""
     timeout: float = 600.0
-    """A worker whose task shows no progress for so long counts as lost [s]."""
+    """Time after which a worker without progress counts as lost [s]."""
     address: str | None = None
-    """Of a Ray that runs: ``"auto"`` or host:port; None starts one here."""
+    """Address of a running Ray: ``"auto"`` or host:port; None starts one here."""
     cpus_per_worker: float = 1.0
     """Processors of a Ray worker."""
     gpus_per_worker: float = 0.0
@@ -188,7 +188,7 @@ def run_point(folder: str | os.PathLike[str], number: int) -> dict[str, Any]:
 
 
 def _check_same(dataset: Dataset, checked: Checked) -> None:
-    """Rows of one sweep come from one scene and one version of everything.
+    """Check that rows of one sweep come from one scene and one version of everything.
 
     Raises:
         SweepError: They would not.
@@ -204,7 +204,7 @@ def _check_same(dataset: Dataset, checked: Checked) -> None:
 
 
 def _run(writer: Writer, job: Job, tasks: list[Task], options: EngineOptions, keeper: _Keeper) -> None:
-    """Run tasks, and write rows as they come. What has come is written whatever happens, Ctrl-C included."""
+    """Run tasks, and write rows as they come, also after Ctrl-C."""
     dataset = writer.dataset
 
     def fail(task: Task, reason: str) -> None:
@@ -229,7 +229,7 @@ class _Keeper:
         self._written, self._files = time.monotonic(), len(writer.dataset.parts)
 
     def keep(self, table: Any) -> None:
-        """Take rows; those of points that have one are left out."""
+        """Take rows; those of points that already have one are left out."""
         points = table["point"].to_pylist()
         fresh = [point not in self._done for point in points]
         table = table if all(fresh) else table.filter(fresh)
@@ -242,7 +242,7 @@ class _Keeper:
         self.report()
 
     def flush(self) -> None:
-        """Write what has come."""
+        """Write the rows that have come."""
         if self._buffer:
             self._writer.add(self._buffer)
             self._buffer = []
@@ -250,7 +250,7 @@ class _Keeper:
         self._written = time.monotonic()
 
     def report(self) -> None:
-        """Tell how far it is."""
+        """Report progress."""
         if self._progress is not None:
             self._progress(len(self._done), self._total, self._failed)
 
@@ -281,14 +281,14 @@ def _engine(job: Job, dataset: Dataset, options: EngineOptions, tasks: int) -> I
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Rows say which runs failed; warnings about it would come from many simulations at once."""
+    """Silence warnings about failed runs, which would come from many simulations at once; rows tell of them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
 
 
 def _require_engine(options: EngineOptions, definition: Definition) -> None:
-    """Complain before the work, not after it."""
+    """Check before the work begins that the engine is available."""
     kinds = {device.partition(":")[0] for device in options.devices}
     if kinds - {definition.device} or (options.gpus_per_worker and definition.device == "cpu"):
         raise SweepError(f"The sweep is for device {definition.device!r}, and its workers would have others.")
@@ -299,7 +299,7 @@ def _require_engine(options: EngineOptions, definition: Definition) -> None:
 
 
 def _device(options: EngineOptions) -> str | None:
-    """Where the check runs; a driver without a GPU checks for workers that have some."""
+    """Return the device of the check; a driver without a GPU checks for workers that have some."""
     if options.devices:
         return options.devices[0]
     return "cpu" if options.gpus_per_worker and _on_cpu() else None

@@ -1,4 +1,4 @@
-"""Who does what: hands tasks to workers, repeats what was lost with a worker, and gives up on what kills each of them.
+"""Scheduler: hands tasks to workers, repeats those of lost workers, and gives up on those that kill each of them.
 
 An engine has workers that take one task at a time; whether they are threads or processes on other machines is its
 affair. Results are taken once for each point, whoever sends them how often.
@@ -20,35 +20,35 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Event:
-    """News of a worker."""
+    """Report about a worker."""
 
     kind: str
     """``"ready"`` for work, ``"done"`` with a task, or ``"lost"``."""
     worker: Any
-    """Which one."""
+    """Name of the worker."""
     table: Any = None
-    """Rows, if it is done."""
+    """Rows of a finished task."""
     reason: str = ""
-    """Why it was lost."""
+    """Reason for the loss."""
 
 
 class Engine(Protocol):
-    """Workers."""
+    """Interface of worker engines."""
 
     def start(self) -> None:
-        """Begin to make all workers; each reports that it is ready."""
+        """Start all workers; each reports when it is ready."""
 
     def give(self, worker: Any, task: Task) -> None:
-        """Let a worker that has no task begin one."""
+        """Give a task to a worker that has none."""
 
     def wait(self, seconds: float) -> list[Event]:
-        """News, at the latest after ``seconds`` [s]."""
+        """Return reports, at the latest after ``seconds`` [s]."""
 
     def beats(self, workers: Iterable[Any]) -> dict[Any, int]:
-        """A number for each worker that grows as long as its work goes on; those that do not answer are left out."""
+        """Return a number per worker that grows while its work advances; those that do not answer are left out."""
 
     def replace(self, worker: Any) -> None:
-        """Stop a worker, if it still lives, and begin to make another one; nothing more is heard of the old one."""
+        """Stop a worker, if it still lives, and start another one; nothing more is reported by the old one."""
 
     def close(self) -> None:
         """Stop all workers."""
@@ -61,7 +61,7 @@ class _Busy:
     task: Task
     beat: int = -1
     since: float = 0.0
-    """When its beat last changed [s]."""
+    """Time at which its beat last changed [s]."""
 
 
 class Scheduler:
@@ -78,7 +78,7 @@ class Scheduler:
         """Why workers were lost."""
 
     def run(self, done: Callable[[Task, Any], None], failed: Callable[[Task, str], None]) -> None:
-        """Work until nothing is left.
+        """Work until no task is left.
 
         Args:
             done: Called with a task and the table of its rows.
@@ -104,7 +104,7 @@ class Scheduler:
             self._lose(event.worker, event.reason, failed)
 
     def _look_after(self, failed: Callable[[Task, str], None]) -> None:
-        """See whose work goes on."""
+        """Replace workers whose work makes no progress."""
         now = time.monotonic()
         if now - self._looked < min(10.0, 0.2 * self._timeout):
             return

@@ -1,4 +1,4 @@
-"""The embedded engine: workers are threads of this process, each with simulations of its own.
+"""Embedded engine: workers are threads of this process, each with its own simulations.
 
 Steps run outside of Python's lock, so threads share the processors. A thread that hangs is left behind and another one
 takes its place; one that brings the process down takes all with it, and the sweep goes on with ``resume``.
@@ -18,11 +18,11 @@ from .job import Job, Task
 from .schedule import Event
 
 JOIN_SECONDS = 10.0
-"""How long to wait for threads that were told to stop [s]."""
+"""Longest wait for threads that were told to stop [s]."""
 
 
 class Stopped(BaseException):
-    """The worker was told to stop; no error of the work."""
+    """The worker was told to stop, which is not an error of the work."""
 
 
 class _Worker(threading.Thread):
@@ -53,10 +53,10 @@ class _Worker(threading.Thread):
 
 
 class ThreadEngine:
-    """See `schedule.Engine`."""
+    """Engine of threads, see `schedule.Engine`."""
 
     def __init__(self, job: Job, dataset: Dataset, workers: int, devices: Sequence[str] = ()):
-        """Nothing runs yet; workers take ``devices`` in turn."""
+        """Store the settings; nothing runs yet. Workers take ``devices`` in turn."""
         self._dataset = dataset
         self._news: queue.Queue[Event] = queue.Queue()
         self._jobs = [replace(job, device=devices[i % len(devices)] if devices else job.device) for i in range(workers)]
@@ -77,7 +77,7 @@ class ThreadEngine:
         worker.tasks.put(task)
 
     def wait(self, seconds: float) -> list[Event]:
-        """News of those that were not left behind."""
+        """Return reports of workers that were not abandoned."""
         try:
             found = [self._news.get(timeout=seconds)]
         except queue.Empty:
@@ -87,17 +87,17 @@ class ThreadEngine:
         return [event for event in found if event.worker in self._workers]
 
     def beats(self, workers: Iterable[_Worker]) -> dict[Any, int]:
-        """Counted in this process."""
+        """Return the progress, counted in this process."""
         return {worker: worker.beats for worker in workers}
 
     def replace(self, worker: _Worker) -> None:
-        """Leave a thread behind."""
+        """Abandon a thread, and start another one."""
         worker.stopped.set()
         self._workers.remove(worker)
         self._begin(worker.job)
 
     def close(self) -> None:
-        """Tell all threads to stop after the samples that they are at, and wait for them a while."""
+        """Tell all threads to stop after their present samples, and wait for them a while."""
         for worker in self._workers:
             worker.stopped.set()
             worker.tasks.put(None)

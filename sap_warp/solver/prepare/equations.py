@@ -10,15 +10,15 @@ import warp as wp
 
 from ...core.kernels.launch import WorldRange
 from ...core.kernels.structs import StructArgument
+from ..equations.data import TRANSMISSION, Equations, EquationSource, EquationStage
+from ..equations.rows import prepare_equations
+from ..equations.sources import Equation, read_equations
 from ..model.layout import Layout, LayoutSizes
 from ..model.maps import Maps
 from ..settings.precisions import solver_variant
 from ..tendons.sources import TransmissionModel, read_transmissions
 from ..tendons.stage import SapTendons, dense_rows, fill_input
 from ..terms.bounded import UNBOUNDED
-from .data import TRANSMISSION, Equations, EquationSource, EquationStage
-from .rows import prepare_equations
-from .sources import Equation, read_equations
 
 if TYPE_CHECKING:
     from ...model.model import SapModel

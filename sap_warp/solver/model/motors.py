@@ -19,7 +19,7 @@ import warp as wp
 from newton.solvers import SolverMuJoCo
 
 from ...model.joint_types import SCALAR_JOINTS
-from ..model.topology import tree_joints
+from .topology import tree_joints
 
 _AUTO = 2  # MuJoCo's flag "limited" of an actuator that has a limit if it has a range
 MOTOR_NUMBERS = ("motor_gain", "motor_u0", "motor_kp", "motor_kd", "motor_low", "motor_high", "motor_limit")

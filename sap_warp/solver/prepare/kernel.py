@@ -14,13 +14,13 @@ from ...core.kernels.structs import argument, assume_contiguous, by_value
 from ...core.kernels.template import Template, device
 from ...core.kernels.types import Ints
 from ...core.kernels.warps import count_lanes, is_warp, lanes_before
+from ..contact.choice import keep_deepest
+from ..contact.data import MOVED, ContactInput, ContactStage, DofInput
+from ..contact.lanes import list_by_lanes, sort_by_lanes
+from ..contact.lists import list_rows
+from ..contact.rows import assign_contacts, place_contacts, refine_contact
 from ..joints.distances import Bound, find_bound, store_bound
 from ..joints.dofs import prepare_dof
-from .choice import keep_deepest
-from .data import MOVED, ContactInput, ContactStage, DofInput
-from .lanes import list_by_lanes, sort_by_lanes
-from .lists import list_rows
-from .rows import assign_contacts, place_contacts, refine_contact
 
 OUT_OF_LINE_ON_CPU = Template(lambda variant: None if by_value.of(variant) else False)
 """``inline`` of large functions."""

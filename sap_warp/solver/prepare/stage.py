@@ -22,16 +22,8 @@ from ...core.kernels.template import Variant
 from ...core.kernels.types import TYPES
 from ...model.contacts import dropped_by_world
 from ...model.model import SapControl, SapModel, SapState
-from ..joints.motors import Motors
-from ..model.layout import Layout, LayoutSizes
-from ..model.links import JointFrames, Links, joint_parameters
-from ..model.topology import carriers
-from ..settings.options import SapOptions
-from ..settings.precisions import solver_variant
-from ..terms.contact import contact_law
-from ..terms.dof import DofTerms
-from .binning import Bins, bin_contacts
-from .data import (
+from ..contact.binning import Bins, bin_contacts
+from ..contact.data import (
     CONTACT_ARRAYS,
     JOINT_ARRAYS,
     SPRINGS,
@@ -42,8 +34,16 @@ from .data import (
     ground_shapes,
     shape_owners,
 )
+from ..contact.weight import Mobility, pack_mobility
+from ..model.layout import Layout, LayoutSizes
+from ..model.links import JointFrames, Links, joint_parameters
+from ..model.motors import Motors
+from ..model.topology import carriers
+from ..settings.options import SapOptions
+from ..settings.precisions import solver_variant
+from ..terms.contact import contact_law
+from ..terms.dof import DofTerms
 from .kernel import contact_data
-from .weight import Mobility, pack_mobility
 
 if TYPE_CHECKING:
     from ..dynamics.free_motion import SapFreeMotion
