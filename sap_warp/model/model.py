@@ -29,6 +29,8 @@ TAU_ATTRIBUTE = "shape_material_tau"
 DOF_LABEL = "dof_label"
 TAU_UNSET = -1.0
 """A negative ``tau`` means that the shape has none of its own and takes the solver's ``contact_tau_d``."""
+ATTRIBUTES = {TAU_ATTRIBUTE: (newton.Model.AttributeFrequency.SHAPE, TAU_UNSET)}
+"""Numbers that Newton's models have no field for, by name: the kind of entity that each belongs to, and its default."""
 
 
 class _OrderedBuffers:
@@ -178,7 +180,7 @@ class SapModel(NewtonView):
                 "add a body with a free joint, or at least one revolute, prismatic, ball or d6 joint."
             )
         self.newton_model = model
-        _ensure_tau(model)
+        _ensure_attributes(model)
 
     @property
     def shape_material_tau(self) -> wp.array:
@@ -253,21 +255,22 @@ def sap_control_from_newton(control: newton.Control) -> SapControl:
 
 
 def register_tau(builder: newton.ModelBuilder) -> None:
-    """Give every shape of ``builder`` its own dissipation time, so that it survives replication.
+    """Let what is added to ``builder`` have `ATTRIBUTES`, such as shapes their own dissipation time.
 
-    Set it with ``custom_attributes={"sap:shape_material_tau": 0.02}`` when adding a shape [s].
+    Set it with ``custom_attributes={"sap:shape_material_tau": 0.02}`` when adding a shape [s]; it survives replication.
     Registering twice is harmless.
     """
-    builder.add_custom_attribute(
-        newton.ModelBuilder.CustomAttribute(
-            name=TAU_ATTRIBUTE,
-            namespace=TAU_NAMESPACE,
-            dtype=wp.float32,
-            frequency=newton.Model.AttributeFrequency.SHAPE,
-            assignment=newton.Model.AttributeAssignment.MODEL,
-            default=TAU_UNSET,
+    for name, (frequency, default) in ATTRIBUTES.items():
+        builder.add_custom_attribute(
+            newton.ModelBuilder.CustomAttribute(
+                name=name,
+                namespace=TAU_NAMESPACE,
+                dtype=wp.float32,
+                frequency=frequency,
+                assignment=newton.Model.AttributeAssignment.MODEL,
+                default=default,
+            )
         )
-    )
 
 
 def register_dof_labels(builder: newton.ModelBuilder) -> dict[int, str]:
@@ -412,17 +415,18 @@ def check_control(control: Any, model: newton.Model) -> SapControl:
     return control
 
 
-def _ensure_tau(model: newton.Model) -> None:
-    """Attach an 'unset' tau to a model whose builder did not register the attribute."""
-    namespace = getattr(model, TAU_NAMESPACE, None)
-    if namespace is None or not hasattr(namespace, TAU_ATTRIBUTE):
-        model.add_attribute(
-            TAU_ATTRIBUTE,
-            wp.full(model.shape_count, TAU_UNSET, dtype=wp.float32, device=model.device),
-            newton.Model.AttributeFrequency.SHAPE,
-            assignment=newton.Model.AttributeAssignment.MODEL,
-            namespace=TAU_NAMESPACE,
-        )
+def _ensure_attributes(model: newton.Model) -> None:
+    """Attach defaults to a model whose builder did not register `ATTRIBUTES`."""
+    for name, (frequency, default) in ATTRIBUTES.items():
+        if not hasattr(getattr(model, TAU_NAMESPACE, None), name):
+            count = getattr(model, f"{frequency.name.lower()}_count")
+            model.add_attribute(
+                name,
+                wp.full(count, default, dtype=wp.float32, device=model.device),
+                frequency,
+                assignment=newton.Model.AttributeAssignment.MODEL,
+                namespace=TAU_NAMESPACE,
+            )
 
 
 def transforms_to_fp64(poses: wp.array) -> wp.array:

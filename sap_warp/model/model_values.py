@@ -12,7 +12,7 @@ import newton
 import numpy as np
 
 from .joint_types import SCALAR_JOINTS
-from .model import TAU_ATTRIBUTE, TAU_NAMESPACE
+from .model import ATTRIBUTES, TAU_NAMESPACE
 
 NUMBER = "a number"
 FINITE = "finite"
@@ -39,9 +39,15 @@ _BY_DOF = {
 _BY_COORDINATE = dict.fromkeys(("joint_q", "joint_target_q"), FINITE)
 _BY_JOINT = dict.fromkeys(("joint_X_p", "joint_X_c", "joint_mimic_coeffs"), FINITE)
 _BY_BODY = {"body_mass": FINITE_POSITIVE, "body_com": FINITE, "body_inertia": FINITE}
-_BY_SHAPE = dict.fromkeys(
-    ("shape_material_ke", "shape_material_mu", f"{TAU_NAMESPACE}.{TAU_ATTRIBUTE}"), FINITE
-)  # negative is "not given"
+_BY_SHAPE = dict.fromkeys(("shape_material_ke", "shape_material_mu"), FINITE)  # negative is "not given"
+_OWN = {
+    newton.Model.AttributeFrequency.JOINT_DOF: _BY_DOF,
+    newton.Model.AttributeFrequency.JOINT: _BY_JOINT,
+    newton.Model.AttributeFrequency.BODY: _BY_BODY,
+    newton.Model.AttributeFrequency.SHAPE: _BY_SHAPE,
+}
+for _name, (_frequency, _) in ATTRIBUTES.items():
+    _OWN[_frequency][f"{TAU_NAMESPACE}.{_name}"] = FINITE
 _SHOWN = 3
 
 

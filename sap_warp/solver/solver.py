@@ -137,7 +137,7 @@ class SolverSAP(SolverBase):
         """Tendons and actuators that are not drives of joints; `lengths` is an alias."""
         self.equations = self.constraints = SapEquations(model, self.layout, self.sizes, options, self.tendons)
         shared = (model, self.layout, self.sizes)
-        parameters = joint_parameters(self.model)
+        parameters = joint_parameters(self.sap_model)
         self.links = Links(*shared, options)
         self.free_motion = SapFreeMotion(*shared, self.links, options)
         self.contact_stage = SapContactStage(*shared, parameters, self.links, options, self.free_motion)
@@ -418,7 +418,7 @@ class SolverSAP(SolverBase):
             self._build()
             self.boundary.time, self.boundary.frame = time, frame
             return
-        parameters = joint_parameters(self.model)
+        parameters = joint_parameters(self.sap_model)
         self.free_motion.data.energy_watch.zero_()
         self.links.refresh()
         for forces in self.free_motion.extra_forces:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ...solver.terms.near_rigid import near_rigid
+
 FIELDS = ("ke", "tau", "mu", "margin", "gap", "group")
 """Values of a shape that have a source; the second part of the keys of ``provenance``."""
 
@@ -112,7 +114,7 @@ class ContactExplanation:
     @property
     def near_rigid_R_n(self) -> float | None:
         """beta^2/(4 pi^2) w: the least regularization, whatever the stiffness [1/kg]."""
-        return None if self.weight is None else self.beta**2 / (4.0 * math.pi**2) * self.weight
+        return None if self.weight is None else near_rigid(self.beta) * self.weight
 
     @property
     def R_n(self) -> float | None:

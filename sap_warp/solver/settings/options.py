@@ -16,7 +16,8 @@ from ...core.kernels.precision import normalize_precision
 
 CONTACT_WEIGHT_MODES = ("body_inertia", "diag_delassus", "delassus")
 CONTACT_POINT_MODES = ("witness_point", "contact_midpoint")
-POSITION_INTEGRATIONS = ("midpoint", "sap_euler")
+POSITION_INTEGRATIONS = {"midpoint": 0.5, "sap_euler": 1.0}
+"""Share of the velocity after the step in the one that advances positions, by rule; the rest is that before it."""
 LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root", "loose_root")
 VELOCITY_LIMIT_MODES = ("enforce", "ignore")
 STICTION_MODES = ("velocity", "displacement")
@@ -164,7 +165,7 @@ class SapOptions:
 _CHOICES = {
     "contact_weight_mode": CONTACT_WEIGHT_MODES,
     "contact_point_mode": CONTACT_POINT_MODES,
-    "position_integration": POSITION_INTEGRATIONS,
+    "position_integration": tuple(POSITION_INTEGRATIONS),
     "line_search_variant": LINE_SEARCHES,
     "velocity_limit_mode": VELOCITY_LIMIT_MODES,
     "stiction_mode": STICTION_MODES,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ....solver.terms.near_rigid import near_rigid
 from ..pairs import Pairs
 from ..report import Finding, Number
 from ..samples import Facts
@@ -94,7 +95,7 @@ def _explain(pairs: Pairs, pair: int, chosen: np.ndarray, depth: float, size: fl
     material = facts.shape_ke[a] * facts.shape_ke[b] / (facts.shape_ke[a] + facts.shape_ke[b])
     reach = float(np.average(rows.reach[here], weights=rows.push[here]))
     weight = float(np.average(rows.weight[here], weights=rows.push[here]))
-    bound = options.contact_beta**2 / (4.0 * math.pi**2) * weight
+    bound = near_rigid(options.contact_beta) * weight
     stiffest = 1.0 / (run.dt * bound * reach) if bound > 0.0 else math.inf
     force = float(pairs.push[pair][chosen].mean())
     count = float(pairs.count[pair][chosen].mean())
