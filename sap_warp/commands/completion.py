@@ -85,10 +85,10 @@ def _value_lines(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 def _option_line(name: str, parser: argparse.ArgumentParser) -> str:
     """Return the options of a sub-command, and what may stand without one."""
     words = [option for action in parser._actions for option in action.option_strings]
-    places = [action for action in parser._actions if not action.option_strings]
-    for action in places:
+    positional = [action for action in parser._actions if not action.option_strings]
+    for action in positional:
         words += _words(action)
-    files = "; files=yes" if any(map(_takes_file, places)) else ""
+    files = "; files=yes" if any(map(_takes_file, positional)) else ""
     return f'                {name}) words="{" ".join(words)}"{files} ;;'
 
 

@@ -37,8 +37,8 @@ class Note:
     """Line in that file, from 1."""
 
     def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
-        return printable(": ".join(part for part in (place, self.path, self.message) if part) + f" [{self.id}]")
+        where = ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        return printable(": ".join(part for part in (where, self.path, self.message) if part) + f" [{self.id}]")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields, for JSON."""

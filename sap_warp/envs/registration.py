@@ -50,8 +50,8 @@ def find_task(name: Any) -> type[Task]:
 def task_name(task: Any) -> str:
     """Return a name by which the task is found again: that of a shipped one, otherwise its file or module."""
     if isinstance(task, str) and ":" in task:
-        place, _, name = task.rpartition(":")
-        return f"{Path(place).absolute()}:{name}" if place.endswith(".py") else task
+        source, _, name = task.rpartition(":")
+        return f"{Path(source).absolute()}:{name}" if source.endswith(".py") else task
     cls = find_task(task)
     return cls.__name__ if cls.__name__ in TASKS else f"{cls.__module__}:{cls.__qualname__}"
 
@@ -60,22 +60,22 @@ def _plain(name: str) -> str:
     return name.replace("-", "").replace("_", "").lower()
 
 
-def _load(place: str, name: str) -> Any:
-    if place.endswith(".py"):
-        path = Path(place)
+def _load(source: str, name: str) -> Any:
+    if source.endswith(".py"):
+        path = Path(source)
         if not path.is_file():
-            raise ValueError(f"There is no file {place}.")
+            raise ValueError(f"There is no file {source}.")
         spec: Any = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(path.stem, module)
         spec.loader.exec_module(module)
     else:
         try:
-            module = importlib.import_module(place)
+            module = importlib.import_module(source)
         except ImportError as error:
-            raise ValueError(f"There is no module {place}: {error}.") from error
+            raise ValueError(f"There is no module {source}: {error}.") from error
     if not hasattr(module, name):
-        raise ValueError(f"{place} has no {name}.")
+        raise ValueError(f"{source} has no {name}.")
     return getattr(module, name)
 
 

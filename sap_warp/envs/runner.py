@@ -250,17 +250,17 @@ class Runner:
 
     def _begin(self, worlds: np.ndarray, mask: Any) -> None:
         """Begin an episode in some worlds, given as mask and as indices."""
-        task, places = self.task, self.arrays.from_numpy(worlds)
+        task, indices = self.task, self.arrays.from_numpy(worlds)
         self.episodes[worlds] += np.uint64(1)
         keys = world_keys(self._start_keys[worlds], self.episodes[worlds])
-        q, qd = task.start(places, Draws(keys, self.arrays.from_numpy))
-        self._start_q[places] = task.initial_q[places] if q is None else q
-        self._start_qd[places] = task.initial_qd[places] if qd is None else qd
+        q, qd = task.start(indices, Draws(keys, self.arrays.from_numpy))
+        self._start_q[indices] = task.initial_q[indices] if q is None else q
+        self._start_qd[indices] = task.initial_qd[indices] if qd is None else qd
         with self.arrays.stream():
             task.sim.reset(mask, self._start_q, self._start_qd)
-        task.steps[places] = self._skipped[places] = 0
-        task.action[places] = 0.0
-        self._sums[:, places] = 0.0
+        task.steps[indices] = self._skipped[indices] = 0
+        task.action[indices] = 0.0
+        self._sums[:, indices] = 0.0
         task.derive()
 
     def _draw(self, stream: int) -> Draws:
@@ -280,7 +280,7 @@ class Runner:
         parts, begin = [], 0
         for name, term in self.task.terms["observation"].items():
             method = getattr(self.task, name)
-            values, places = method(), []
+            values, columns = method(), []
             for value in values if isinstance(values, tuple) else (values,):
                 shape = tuple(getattr(value, "shape", ()))
                 if len(shape) not in (1, 2) or shape[0] != self.num_worlds:
@@ -288,23 +288,23 @@ class Runner:
                         f"{type(self.task).__name__}.{name} returns an array of shape {shape}; expected "
                         f"({self.num_worlds},) or ({self.num_worlds}, n)."
                     )
-                places.append(begin if len(shape) == 1 else slice(begin, begin + shape[1]))
+                columns.append(begin if len(shape) == 1 else slice(begin, begin + shape[1]))
                 begin += 1 if len(shape) == 1 else shape[1]
-            parts.append((method, term, places))
+            parts.append((method, term, columns))
         self.observation_size = begin
         return parts
 
     def _observe(self) -> Any:
         result = self.arrays.empty(self.num_worlds, self.observation_size)
         draw = self._draw(NOISE) if self._noisy else None
-        for method, term, places in self._parts:
+        for method, term, columns in self._parts:
             values = method()
             if type(values) is not tuple:
                 values = (values,)
             scaled, noise = term.scale != 1.0, 0.0 if draw is None else term.noise
-            for columns, value in zip(places, values, strict=True):
+            for column, value in zip(columns, values, strict=True):
                 if noise and draw is not None:
-                    size = None if isinstance(columns, int) else columns.stop - columns.start
+                    size = None if isinstance(column, int) else column.stop - column.start
                     value = value + draw.uniform(-noise, noise, size)
-                result[:, columns] = value * term.scale if scaled else value
+                result[:, column] = value * term.scale if scaled else value
         return result

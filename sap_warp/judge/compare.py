@@ -12,13 +12,14 @@ The position integration also differs between the presets, but acts after the ve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import newton
 import numpy as np
 
+from ..core.json_values import as_json
 from ..model.joint_types import FLOATING_JOINTS, SCALAR_JOINTS
 from ..scene.shipped.scenes import build_scene, randomize_start
 from ..simulation import Simulation
@@ -75,7 +76,7 @@ class PresetComparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields with JSON's types; a value that does not exist is None."""
-        return _without_nan(asdict(self))
+        return as_json(self)
 
 
 def compare_presets(
@@ -189,11 +190,3 @@ def _angular_dofs(model: newton.Model) -> np.ndarray:
         elif kind in SCALAR_JOINTS:
             angular[start : start + dims[joint, 0]] = False
     return angular
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and np.isnan(value) else value

@@ -30,7 +30,7 @@ class SapContacts(NewtonView):
     where n points from shape 0 to shape 1.
 
     If `SapCollisionPipeline` found more than the buffer holds, the rows are the deepest contacts of each world's
-    share of the room, and ``sap_dropped_by_world`` says how many each world lost.
+    share of the capacity, and ``sap_dropped_by_world`` says how many each world lost.
     """
 
     _wrapped = "newton_contacts"

@@ -74,8 +74,8 @@ def value_problems(model: newton.Model) -> Iterator[str]:
 
 
 def _values(model: newton.Model, name: str) -> np.ndarray | None:
-    place, _, attribute = name.rpartition(".")
-    array = getattr(getattr(model, place, None) if place else model, attribute, None)
+    parent, _, attribute = name.rpartition(".")
+    array = getattr(getattr(model, parent, None) if parent else model, attribute, None)
     return None if array is None else array.numpy()
 
 

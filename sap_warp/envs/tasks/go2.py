@@ -30,7 +30,7 @@ LEG_LENGTH, STANDING_HEIGHT = 0.213, 0.297
 """Length of thigh and of calf [m]; height of the hips above the ground [m]."""
 LIFT_ANGLE = float(np.arccos((STANDING_HEIGHT - LIFT) / (2.0 * LEG_LENGTH)) - 0.8)
 """Rotation of a thigh that lifts its foot [rad]."""
-LEG_PLACES = np.array([(0.19, 0.14), (0.19, -0.14), (-0.19, 0.14), (-0.19, -0.14)], np.float32)
+LEG_OFFSETS = np.array([(0.19, 0.14), (0.19, -0.14), (-0.19, 0.14), (-0.19, -0.14)], np.float32)
 """Offset of feet from the middle of the trunk: forward and to the left [m]."""
 
 
@@ -81,7 +81,7 @@ class Go2Walk(Task):
         self._leg_phase = take(np.array([0.0, np.pi, np.pi, 0.0], np.float32))
         self._limits = take(self.sim.model.joint_effort_limit.numpy().reshape(self.num_worlds, -1)[0, 6:].copy())
         self._targets = self.arrays.view(self.sim.joint_target_q)
-        self._leg_x, self._leg_y = take(LEG_PLACES[:, 0].copy()), take(LEG_PLACES[:, 1].copy())
+        self._leg_x, self._leg_y = take(LEG_OFFSETS[:, 0].copy()), take(LEG_OFFSETS[:, 1].copy())
         self.command = make(self.num_worlds, 3)
         """Wanted velocity in the robot's frame: forward, to the left [m/s], turning [rad/s]; shape (worlds, 3)."""
         self.clock = make(self.num_worlds)

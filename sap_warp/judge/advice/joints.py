@@ -81,7 +81,7 @@ def advise_positions(model: newton.Model, solver_options: Mapping[str, Any]) -> 
     turns = within >= model.joint_dof_dim.numpy()[joint, 0]
     lower, upper = (a.numpy()[dof].astype(np.float64) for a in (model.joint_limit_lower, model.joint_limit_upper))
     held = driven_dofs(model)[dof] & (model.joint_target_ke.numpy()[dof] > 0.0)
-    room = np.where(turns, FAR[1], np.maximum(FAR[0], 2.0 * (upper - lower)))
+    tolerance = np.where(turns, FAR[1], np.maximum(FAR[0], 2.0 * (upper - lower)))
 
     def describe(name: str, values: np.ndarray, hits: np.ndarray, verb: str) -> list[Note]:
         if not hits.any():
@@ -99,7 +99,7 @@ def advise_positions(model: newton.Model, solver_options: Mapping[str, Any]) -> 
         ("target-outside-limits", "has the target", model.joint_target_q, held),
     ):
         q = array.numpy()[coordinate].astype(np.float64)
-        far = (np.maximum(lower - q, q - upper) > room) | (turns & (upper >= UNLIMITED) & (np.abs(q) > TURNS))
+        far = (np.maximum(lower - q, q - upper) > tolerance) | (turns & (upper >= UNLIMITED) & (np.abs(q) > TURNS))
         notes += describe(name, q, far & counts, verb)
     bound = np.where(np.abs(lower) < UNLIMITED, np.abs(lower), 0.0)
     bound = np.maximum(bound, np.where(np.abs(upper) < UNLIMITED, np.abs(upper), 0.0))

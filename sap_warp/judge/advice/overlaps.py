@@ -61,7 +61,7 @@ class _Shapes:
         self.kind, self.scale = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
         body, local = model.shape_body.numpy(), model.shape_transform.numpy().astype(np.float64)
         poses = np.append(body_poses(model, model.joint_q.numpy()), [[0, 0, 0, 0, 0, 0, 1.0]], axis=0)[body]
-        self.place = poses[:, :3] + rotate(poses[:, 3:], local[:, :3])
+        self.origin = poses[:, :3] + rotate(poses[:, 3:], local[:, :3])
         axes = [rotate(poses[:, 3:], rotate(local[:, 3:], np.tile(e, (len(body), 1)))) for e in np.eye(3)]
         self.axes = np.stack(axes, axis=2)  # columns are the axes of the shape in world frame
         self.is_plane = np.isin(self.kind, PLANES)
@@ -73,7 +73,7 @@ class _Shapes:
 
     def _middles(self) -> np.ndarray:
         """Return the centres of the bounding balls: the middle of the box around a mesh, the origin of other shapes."""
-        middle = self.place.copy()
+        middle = self.origin.copy()
         for shape in self.here[np.isin(self.kind[self.here], WITH_VERTICES)]:
             vertices = self._vertices(shape)
             if len(vertices):
@@ -86,7 +86,7 @@ class _Shapes:
         a, b = pairs.T
         away = np.linalg.norm(self.middle[a] - self.middle[b], axis=1)
         for i, j in ((a, b), (b, a)):
-            height = np.einsum("pi,pi->p", self.middle[i] - self.place[j], self.axes[j, :, 2])
+            height = np.einsum("pi,pi->p", self.middle[i] - self.origin[j], self.axes[j, :, 2])
             away = np.where(self.is_plane[j], np.maximum(height + self.radius[j], 0.0), away)
         overlap = (self.radius[a] + self.radius[b] - away) / np.minimum(self.radius[a], self.radius[b])
         near = np.flatnonzero(overlap > 0.0)
@@ -114,8 +114,8 @@ class _Shapes:
         centres, radius = self._balls(a, few=not self.is_plane[b])
         if not len(centres):
             return -np.inf
-        world = self.place[a] + centres @ self.axes[a].T
-        distance = self._distance(b, (world - self.place[b]) @ self.axes[b])
+        world = self.origin[a] + centres @ self.axes[a].T
+        distance = self._distance(b, (world - self.origin[b]) @ self.axes[b])
         return float(radius - distance.min())
 
     def _balls(self, shape: int, few: bool) -> tuple[np.ndarray, float]:

@@ -85,12 +85,12 @@ class Dynamics:
         v = self._solver.contact_solve.data.v.numpy()[self._dofs].astype(np.float64)
         change = v - motion.v0.numpy()[self._dofs]
         owed = motion.impulse.numpy()[self._dofs].astype(np.float64) - np.einsum("bij,bj->bi", A, change)
-        place = np.full(len(layout.body_newton.numpy()) + 1, -1)
-        place[self.bodies] = np.arange(count)
+        column = np.full(len(layout.body_newton.numpy()) + 1, -1)
+        column[self.bodies] = np.arange(count)
         gamma = rows["push"][:, None] * rows["normal"] + rows["friction"]
         G = contact_curvature(rows)
         for side, arm, sign in (("body_a", "r_a", -1.0), ("body_b", "r_b", 1.0)):
-            at = place[rows[side]]
+            at = column[rows[side]]
             has = at >= 0
             b, r = at[has], rows[arm][has]
             J = Sv[b] + np.cross(Sw[b], r[:, None])  # velocity of the point for a unit of each dof

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from ...core.json_values import as_json
 
 SEVERITIES = ("problem", "warning", "info")
 """Severities: the result is wrong or not what was meant; it probably is; the finding is good to know."""
@@ -83,8 +85,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields and the predicted effect, for JSON."""
-        plain = _plain(asdict(self))
-        return plain | {"title": self.title, "effect": self.effect}
+        return as_json(self) | {"title": self.title, "effect": self.effect}
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Report:
             "worlds": self.worlds,
             "detailed_worlds": list(self.detailed_worlds),
             "findings": [finding.as_dict() for finding in self.findings],
-            "tables": [_plain(asdict(table)) for table in self.tables],
+            "tables": as_json(self.tables),
         }
 
 
@@ -185,12 +186,3 @@ def _some(items: Sequence[Any], most: int) -> str:
     """List the first few names, and how many more there are."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(map(str, items[:most])) + more
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with JSON's types."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -88,7 +88,7 @@ def make_report(run: Samples, scene: str) -> Report:
 def _join(findings: Sequence[Finding]) -> list[Finding]:
     """Join findings of several worlds, or of several bodies that one option helps, into the worst one."""
     joined: list[Finding] = []
-    for key in (_same_place, _same_remedy):
+    for key in (_same_subject, _same_remedy):
         groups: dict[Any, list[Finding]] = {}
         for i, finding in enumerate(joined or findings):
             groups.setdefault(key(finding) or i, []).append(finding)
@@ -96,7 +96,7 @@ def _join(findings: Sequence[Finding]) -> list[Finding]:
     return joined
 
 
-def _same_place(finding: Finding) -> Any:
+def _same_subject(finding: Finding) -> Any:
     return (finding.kind, finding.where, finding.cause)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from ...core.json_values import as_json
 from ...solver.terms.near_rigid import near_rigid
 
 FIELDS = ("ke", "tau", "mu", "margin", "gap", "group")
@@ -313,12 +314,12 @@ class ContactExplanation:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers in SI units for JSON; what is infinite or does not apply is None."""
-        result = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        result: dict[str, Any] = as_json(self)
         derived = (
             *("can_collide", "regime", "compliant_R_n", "near_rigid_R_n", "R_n", "R_t", "effective_stiffness"),
             *("largest_compliant_k", "largest_compliant_dt", "gap_speed", "time_constant", "period", "damping_ratio"),
         )
-        result.update({name: _plain(getattr(self, name)) for name in derived})
+        result.update({name: as_json(getattr(self, name)) for name in derived})
         for name, count in (("", None), ("_1", 1), ("_4", 4)):
             result[f"resting_depth{name}"] = self.resting_depth(count)
             result[f"slip_speed{name}"] = self.slip_speed(count)
@@ -353,12 +354,3 @@ def _speed(value: float | None) -> str:
 
 def _stiffness(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g} N/m"
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with JSON's types."""
-    if isinstance(value, Value | ShapeExplanation):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

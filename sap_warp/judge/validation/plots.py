@@ -35,7 +35,7 @@ def drake(outcomes: Outcomes, path: Path) -> None:
     """Plot the largest differences from Drake, case by case."""
     found = {name.split("/")[1]: o.curves["drake"] for name, o in outcomes.items() if "drake" in o.curves}
     with _figure(path, height=0.3 * len(found) + 1.8) as axes:
-        places = np.arange(len(found))[::-1]
+        positions = np.arange(len(found))[::-1]
         for (label, marker), offset in zip(
             (("one step", "o"), ("positions", "s"), ("velocities", "^")), (0.2, 0, -0.2), strict=True
         ):
@@ -45,14 +45,14 @@ def drake(outcomes: Outcomes, path: Path) -> None:
                 "positions": "positions over the run",
                 "velocities": "velocities over the run",
             }
-            axes.plot(values, places + offset, marker, label=unit[label])
+            axes.plot(values, positions + offset, marker, label=unit[label])
         axes.axvline(1e-6, color="black", lw=1, ls="--")
         axes.axvline(1e-10, color="black", lw=1, ls=":")
         axes.text(1e-6, len(found) - 0.4, " 1e-6", va="bottom")
         axes.text(1e-10, len(found) - 0.4, " 1e-10", va="bottom")
         axes.set_xscale("log")
         axes.set_ylim(-0.6, len(found) + 0.4)
-        axes.set_yticks(places, list(found))
+        axes.set_yticks(positions, list(found))
         axes.set_xlabel("largest difference from Drake [m, rad, m/s, rad/s]")
         axes.legend(loc="upper left", fontsize="small", framealpha=1.0)
 
@@ -116,10 +116,10 @@ def grasp(outcomes: Outcomes, path: Path) -> None:
     with _figure(path, columns=2, width=11.0, height=4.6, sharey=True) as axes:
         for one, (dt, results) in zip(axes, found, strict=True):
             labels = list(results)
-            places, names = np.arange(len(labels)), list(next(iter(results.values())))
+            positions, names = np.arange(len(labels)), list(next(iter(results.values())))
             for i, name in enumerate(names):
                 slips = np.array([1e3 * results[label][name].slip for label in labels])
-                bars = one.bar(places + 0.27 * (i - 1), np.minimum(slips, 20.0), 0.25, label=name)
+                bars = one.bar(positions + 0.27 * (i - 1), np.minimum(slips, 20.0), 0.25, label=name)
                 for bar, slip in zip(bars, slips, strict=True):
                     if not slip < 20.0:
                         bar.set_hatch("///")
@@ -129,7 +129,7 @@ def grasp(outcomes: Outcomes, path: Path) -> None:
             one.axhline(20.0, color="black", ls="--", lw=1)
             one.text(-0.45, 21.5, "dropped (hatched)")
             one.set_xticks(
-                places,
+                positions,
                 [label.replace(", ", ",\n").replace(" (", "\n(").replace(" + ", "\n+ ") for label in labels],
                 fontsize="x-small",
             )

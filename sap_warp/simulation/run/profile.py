@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ..simulation import Simulation
 
 STAGES = {
-    "collide": ("pipeline", "collide"),
-    "contacts by world": ("solver.contact_stage", "collect"),
-    "free motion": ("solver.free_motion", "compute"),
-    "contact data": ("solver.contact_stage", "compute"),
-    "solve": ("solver.contact_solve", "solve"),
-    "continue": ("solver.boundary", "continue_step"),
+    "collide": "pipeline.collide",
+    "contacts by world": "solver.contact_stage.collect",
+    "free motion": "solver.free_motion.compute",
+    "contact data": "solver.contact_stage.compute",
+    "solve": "solver.contact_solve.solve",
+    "continue": "solver.boundary.continue_step",
 }
-"""Name of each stage of a step that continues, and the object of a shard and the method that launch it."""
+"""Name of each stage of a step that continues, and the method of a shard's objects that launches it."""
 
 
 def profile_stages(sim: Simulation, steps: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:
@@ -89,17 +89,18 @@ def record_stages(shard: Shard, dt: float) -> tuple[Any, list[tuple[str, Any]], 
 @contextmanager
 def _replaced(shard: Shard, wrap: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
     """Wrap the methods that launch stages for the duration of the context."""
-    owners = {name: _find(shard, path) for name, (path, _) in STAGES.items()}
+    methods = {name: _find(shard, path) for name, path in STAGES.items()}
     try:
-        for name, (_, method) in STAGES.items():
-            setattr(owners[name], method, wrap(name, getattr(owners[name], method)))
+        for name, (owner, method) in methods.items():
+            setattr(owner, method, wrap(name, getattr(owner, method)))
         yield
     finally:
-        for name, (_, method) in STAGES.items():
-            vars(owners[name]).pop(method, None)  # the class's own method shows again
+        for owner, method in methods.values():
+            vars(owner).pop(method, None)  # the class's own method shows again
 
 
-def _find(owner: Any, path: str) -> Any:
-    for name in path.split("."):
+def _find(owner: Any, path: str) -> tuple[Any, str]:
+    *names, method = path.split(".")
+    for name in names:
         owner = getattr(owner, name)
-    return owner
+    return owner, method

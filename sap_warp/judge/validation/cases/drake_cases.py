@@ -57,7 +57,7 @@ def difference(a: np.ndarray, b: np.ndarray, quaternions: Sequence[int]) -> floa
     return float(np.abs(a - b).max())
 
 
-def quaternion_places(model: newton.Model) -> list[int]:
+def quaternion_starts(model: newton.Model) -> list[int]:
     """Where joint_q holds the quaternions of free joints."""
     kinds, starts = model.joint_type.numpy(), model.joint_q_start.numpy()
     return [int(starts[j]) + 3 for j, kind in enumerate(kinds) if kind == int(newton.JointType.FREE)]
@@ -96,8 +96,8 @@ def compare(
     """
     q0 = np.array(model.joint_q.numpy() if q is None else q, dtype=float)
     qd0 = np.array(model.joint_qd.numpy() if qd is None else qd, dtype=float)
-    places = quaternion_places(model)
-    for i in places:
+    starts = quaternion_starts(model)
+    for i in starts:
         q0[i : i + 4] /= np.linalg.norm(q0[i : i + 4])
     twin = DrakeTwin(model, dt) if twin is None else twin
     twin.set(q0, qd0)
@@ -138,7 +138,7 @@ def compare(
             for name, one in probes.items():
                 resumed[name] = max(resumed[name], float(np.abs(one.velocity - theirs).max()))
         worst_v = max(worst_v, step)
-        worst_q = max(worst_q, difference(sim.q, twin.q, places))
+        worst_q = max(worst_q, difference(sim.q, twin.q, starts))
 
     speed = "m/s, rad/s"
     outcome = Outcome()

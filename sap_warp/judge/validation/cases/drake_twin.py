@@ -159,8 +159,8 @@ class DrakeTwin:
             owner = self.bodies[body] if body >= 0 else plant.world_body()
             X = model.shape_transform.numpy()[i].astype(float)
             x, y, z, w = X[3:] / np.linalg.norm(X[3:])
-            placed = RigidTransform(Quaternion(w, x, y, z), X[:3])
-            geometries.append(plant.RegisterCollisionGeometry(owner, placed, shape, f"shape{i}", properties))
+            pose = RigidTransform(Quaternion(w, x, y, z), X[:3])
+            geometries.append(plant.RegisterCollisionGeometry(owner, pose, shape, f"shape{i}", properties))
         return geometries
 
     def _keep_only_newton_pairs(self, geometries: list[Any]) -> None:

@@ -34,8 +34,8 @@ def clutter(seed: int = 5, count: int = 24) -> newton.Model:
             cfg=material(k=1e5, gap=0.002),
         )
     for i in range(count):
-        layer, place = divmod(i, 4)
-        x, y = (-1.0, 1.0)[place % 2] * 0.09, (-1.0, 1.0)[place // 2] * 0.09
+        layer, corner = divmod(i, 4)
+        x, y = (-1.0, 1.0)[corner % 2] * 0.09, (-1.0, 1.0)[corner // 2] * 0.09
         at = (x + rng.uniform(-0.02, 0.02), y + rng.uniform(-0.02, 0.02), 0.12 + 0.18 * layer)
         turn = rng.normal(size=4)
         turn /= np.linalg.norm(turn)

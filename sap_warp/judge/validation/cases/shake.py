@@ -36,13 +36,13 @@ LOST = 20.0
 """Distance along the pads from which a body counts as lost [mm]."""
 
 
-def scene(name: str, dt: float, place: np.ndarray) -> dict[str, Any]:
+def scene(name: str, dt: float, pose: np.ndarray) -> dict[str, Any]:
     """Return the arm, with a body at this pose."""
     source = {"package": {"name": "example-robot-data", "path": "robots/panda_description/urdf/panda.urdf"}}
     arm = {"id": "panda", "type": "urdf", "source": source, "floating": False, "collapse_fixed_joints": True}
-    place = place.astype(float)
+    pose = pose.astype(float)
     body = {"id": "held", "density": 1000.0, "shapes": SHAPES[name]}
-    body |= {"transform": {"p": place[:3].tolist(), "q": place[3:].tolist()}}
+    body |= {"transform": {"p": pose[:3].tolist(), "q": pose[3:].tolist()}}
     return {
         "schema_version": 1,
         "name": f"shaken_{name}",
@@ -118,11 +118,11 @@ class Shaken:
     def __init__(self, name: str, dt: float, worlds: int, **options: Any):
         from ....simulation import Simulation
 
-        place, half = between_pads(name, dt), HALF_WIDTH[name]
-        self.sim = Simulation.from_scene(scene(name, dt, place), num_worlds=worlds, **options)
+        pose, half = between_pads(name, dt), HALF_WIDTH[name]
+        self.sim = Simulation.from_scene(scene(name, dt, pose), num_worlds=worlds, **options)
         self.fingers = finger_bodies(self.sim)
         q = self.sim.joint_q.numpy()[0].copy()
-        q[:7], q[7:9], q[-7:] = READY, half + 1e-4, place
+        q[:7], q[7:9], q[-7:] = READY, half + 1e-4, pose
         self.sim.reset(joint_q=q)
         self.start = q
         """Coordinates of a world: arm [rad], fingers [m], pose of the body."""

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 _PART = re.compile(r"^\s*(?P<signal>\S+?)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<number>\S+)\s*$")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Comparison of a signal with a number."""
 
     signal: str

@@ -92,10 +92,10 @@ class WorldTarget:
         columns = view.find(self.pattern).indices if self.pattern else np.arange(view.shape[1])
         now = np.array(view.numpy())
         before = now.copy()
-        place: tuple[Any, ...] = (slice(None), columns)
+        index: tuple[Any, ...] = (slice(None), columns)
         if self.component:
-            place += (VIEWS[self.view].index(self.component),)
-        now[place] = values.reshape(-1, *(1,) * (now[place].ndim - 1))
+            index += (VIEWS[self.view].index(self.component),)
+        now[index] = values.reshape(-1, *(1,) * (now[index].ndim - 1))
         view[...] = now
         if self.view == "body_mass":  # of the same stuff, more of it
             factor = np.divide(now, before, out=np.ones_like(now), where=before > 0.0)

@@ -47,19 +47,19 @@ class Task:
 def plan_tasks(definition: Definition, points: Iterable[Point], batch: int) -> list[Task]:
     """Group points by what their models have in common, in their order, at most ``batch`` of them together."""
     groups: dict[tuple[tuple[str, Value], ...], list[Point]] = {}
-    places = scene_places(definition)
+    parameters = scene_parameters(definition)
     for point in points:
-        key = tuple((path, point.values[i]) for i, path in places)
+        key = tuple((path, point.values[i]) for i, path in parameters)
         groups.setdefault(_typed(key), []).append(point)
     tasks: list[Task] = []
     for group in groups.values():
-        overrides = tuple((path, group[0].values[i]) for i, path in places)
+        overrides = tuple((path, group[0].values[i]) for i, path in parameters)
         for part in _parts(group, batch):
             tasks.append(Task(len(tasks), overrides, tuple(part)))
     return tasks
 
 
-def scene_places(definition: Definition) -> list[tuple[int, str]]:
+def scene_parameters(definition: Definition) -> list[tuple[int, str]]:
     """Return the index and the path of parameters that are values of the scene."""
     found = ((i, find_target(path)) for i, path in enumerate(definition.paths))
     return [(i, target.path) for i, target in found if isinstance(target, SceneTarget)]

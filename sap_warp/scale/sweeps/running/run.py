@@ -269,8 +269,8 @@ def _engine(job: Job, dataset: Dataset, options: EngineOptions, tasks: int) -> I
 
     cpus, gpus = options.cpus_per_worker, options.gpus_per_worker
     with connect(options.address) as cluster:
-        room = cluster.total("GPU") // gpus if gpus else cluster.total("CPU") // max(cpus, 1e-3)
-        workers = min(options.workers or max(int(room), 1), tasks)
+        capacity = cluster.total("GPU") // gpus if gpus else cluster.total("CPU") // max(cpus, 1e-3)
+        workers = min(options.workers or max(int(capacity), 1), tasks)
         cluster.require(workers, cpus, gpus)
         found = RayEngine(job, dataset, workers, cpus, gpus)
         try:
