@@ -7,7 +7,7 @@ dot. Every signal is one number for each world.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,13 @@ class Quantity:
     """Description."""
     components: tuple[str, ...] = ()
     """Names of the numbers, if there are several."""
+    read: Callable[[Any], Any] | None = None
+    """Finds the array by world in a solver; without it, the array is the simulation's or computed (`sources`)."""
+
+
+def _by_world(unit: str, text: str, read: Callable[[Any], Any] | None = None) -> Quantity:
+    """Return a quantity of whole worlds."""
+    return Quantity("world", unit, text, read=read)
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -49,17 +56,19 @@ QUANTITIES: dict[str, Quantity] = {
     "body_qd": Quantity("body", "m/s, rad/s", "velocity of a body's centre of mass and its rotation", _TWIST),
     "body_f": Quantity("body", "N, N m", "external wrench on a body", _WRENCH),
     "contact_force": Quantity("body", "N", "net contact force on a body, world axes", ("x", "y", "z", "norm")),
-    "iterations": Quantity("world", "", "Newton iterations of the step"),
-    "line_search_iterations": Quantity("world", "", "trials of the line search"),
-    "residual": Quantity("world", "", "optimality ratio of the step"),
-    "status": Quantity("world", "", "`SolveStatus` of the step"),
-    "contacts": Quantity("world", "", "contacts of the step"),
-    "dropped": Quantity("world", "", "contacts that found no place"),
-    "penetration": Quantity("world", "m", "deepest overlap at the start of the step"),
-    "slip_speed": Quantity("world", "m/s", "fastest slide of a contact that presses"),
-    "energy": Quantity("world", "J", "kinetic energy and that of gravity"),
-    "kinetic_energy": Quantity("world", "J", "kinetic energy of all bodies"),
-    "potential_energy": Quantity("world", "J", "energy of all bodies by gravity, zero at height 0"),
+    "iterations": _by_world("", "Newton iterations of the step", lambda solver: solver.contact_solve.iterations),
+    "line_search_iterations": _by_world(
+        "", "trials of the line search", lambda solver: solver.contact_solve.line_search_iterations
+    ),
+    "residual": _by_world("", "optimality ratio of the step", lambda solver: solver.contact_solve.residual),
+    "status": _by_world("", "`SolveStatus` of the step", lambda solver: solver.world_status),
+    "contacts": _by_world("", "contacts of the step", lambda solver: solver.contact_stage.contact_count),
+    "dropped": _by_world("", "contacts that found no place", lambda solver: solver.contact_stage.truncated_count),
+    "penetration": _by_world("m", "deepest overlap at the start of the step"),
+    "slip_speed": _by_world("m/s", "fastest slide of a contact that presses"),
+    "energy": _by_world("J", "kinetic energy and that of gravity"),
+    "kinetic_energy": _by_world("J", "kinetic energy of all bodies"),
+    "potential_energy": _by_world("J", "energy of all bodies by gravity, zero at height 0"),
 }
 """All quantities by name."""
 
@@ -128,7 +137,7 @@ def _expand(sim: Any, cache: SourceCache, text: str) -> Sequence[Signal]:
     if quantity.kind == "world":
         if colon:
             raise SignalError(f"Signal {text!r}: {name} belongs to whole worlds; write {name!r}.")
-        return [Signal(name, name, quantity.unit, cache.get(name), np.arange(sim.world_count))]
+        return [Signal(name, name, quantity.unit, cache.get(name, quantity.read), np.arange(sim.world_count))]
     if not pattern:
         raise SignalError(f"Signal {text!r} needs the name of a {quantity.kind}, for example '{name}:*'.")
     pattern, component = _split_component(quantity, pattern)

@@ -60,8 +60,8 @@ class SourceCache:
         self._sim = sim
         self._made: dict[str, Source] = {}
 
-    def get(self, quantity: str) -> Source:
-        """Return the source of a quantity."""
+    def get(self, quantity: str, read: Callable[[Any], wp.array] | None = None) -> Source:
+        """Return the source of a quantity; ``read`` finds the array of one that each solver has by world."""
         if quantity in ("kinetic_energy", "potential_energy", "energy"):
             return self._energies(quantity)
         if quantity not in self._made:
@@ -70,18 +70,10 @@ class SourceCache:
                 "penetration": lambda: self._of_contacts(_penetration),
                 "slip_speed": lambda: self._of_contacts(_slip),
             }
-            solver = {
-                "iterations": lambda s: s.contact_solve.iterations,
-                "line_search_iterations": lambda s: s.contact_solve.line_search_iterations,
-                "residual": lambda s: s.contact_solve.residual,
-                "status": lambda s: s.world_status,
-                "contacts": lambda s: s.contact_stage.contact_count,
-                "dropped": lambda s: s.contact_stage.truncated_count,
-            }
             if quantity in makers:
                 self._made[quantity] = makers[quantity]()
-            elif quantity in solver:
-                self._made[quantity] = self._by_world(solver[quantity])
+            elif read is not None:
+                self._made[quantity] = self._by_world(read)
             else:
                 array, width = as_numbers(getattr(self._sim, quantity).array)
                 self._made[quantity] = Source([Part(array, 0)], width)

@@ -13,7 +13,8 @@ from ...core.kernels.template import Constant, Template, device, device_struct
 from ...core.kernels.types import FP32
 from ...core.kernels.warps import first_lane, from_lane, is_warp, quarter_bits, quarter_sum
 from ..objective.line import change_of_parabola, line_value, share_of_cost
-from ..objective.problem import ARMIJO_DECAY, LOOSE_ROOT, MONOTONE_DECAY, Data, Line, Problem, cost_scratch
+from ..objective.problem import MONOTONE_DECAY, Data, Line, Problem, cost_scratch
+from ..settings.options import LINE_SEARCHES, SapOptions
 from ..settings.precisions import cost as cost_types
 
 scalar, vec3 = cost_types.scalar, cost_types.vec3
@@ -23,6 +24,10 @@ sum_cost, sum_quarter, cost_from = (
     from_lane.on(dtype=scalar),
 )
 step_from = from_lane.on(dtype=Constant(wp.float32))
+
+ARMIJO_DECAY, EXACT_ROOT, LOOSE_ROOT = (
+    wp.constant(LINE_SEARCHES.index(name)) for name in ("armijo_decay", "exact_root", "loose_root")
+)
 
 MONOTONE_ABS_SLACK = 1e-14
 MONOTONE_REL_SLACK = 1e-12
@@ -36,6 +41,13 @@ EXACT_TOLERANCE = 1e-8
 """exact_root stops where |phi'| is this fraction of |phi'(0)| ..."""
 LOOSE_TOLERANCE = 0.05
 """... and loose_root here: the next direction is a better use of the work than more digits of this step."""
+
+
+def longest_step(options: SapOptions) -> float:
+    """Return the longest step that the chosen line search may try."""
+    if options.line_search_variant == "armijo_decay":
+        return max(EXACT_MAX_STEP, 1.0 / options.rho)
+    return EXACT_MAX_STEP if options.line_search_variant == "exact_root" else 1.0
 
 
 @device_struct

@@ -29,9 +29,9 @@ from ..model.layout import LayoutSizes
 from ..objective.families import advance
 from ..objective.hessian import hessian, newton_direction
 from ..objective.line import prepare_line
-from ..objective.problem import ARMIJO_DECAY, EXACT_ROOT, MONOTONE_DECAY, Data, Line, NewtonOptions, Problem
+from ..objective.problem import MONOTONE_DECAY, Data, Line, NewtonOptions, Problem
 from ..objective.stiffness import SIZE as STIFFNESS_SIZE
-from ..settings.options import LINE_SEARCHES, SapOptions
+from ..settings.options import LINE_SEARCHES, OPTION_NAMES, SapOptions
 from ..settings.precisions import cost, dynamics, solve, solver_variant
 from ..settings.status import (
     DIVERGED,
@@ -43,7 +43,7 @@ from ..settings.status import (
 from ..state.integrate import integration_mode
 from .active_terms import choose_terms, has_no_terms
 from .lazy_free_velocity import CostBound, activate_violated_limits, find_v_star, lower_bound, resolve
-from .line_search import EXACT_MAX_STEP, search
+from .line_search import longest_step, search
 from .outcome import Outcome, store_outcome
 from .stopping import is_optimal, is_settled
 from .warm_start import WARM_START_STEPS, overshoots, start_at_v0, warm_start_step
@@ -309,16 +309,17 @@ class SapContactSolve:
         worlds.launch(self.kernel, problem, data, dt, device=self.model.device, max_blocks=self._max_blocks)
 
 
-def _options(options: Any, layout: Any) -> Any:
+def _options(options: SapOptions, layout: Any) -> Any:
+    """The numbers of the iteration: fields named as in `SapOptions`, and those that follow from them."""
     result: Any = NewtonOptions()
-    result.max_iterations = options.max_iterations
+    for name in OPTION_NAMES:
+        if name in NewtonOptions.vars and getattr(options, name) is not None:
+            setattr(result, name, getattr(options, name))
     result.abs_tol, result.rel_tol = options.optimality_abs_tol, options.optimality_rel_tol
     result.cost_abs_tol, result.cost_rel_tol = options.cost_tolerances
     result.line_search = LINE_SEARCHES.index(options.line_search_variant)
     result.line_iterations = options.line_search_iterations
-    result.armijo_c, result.rho, result.slop = options.armijo_c, options.rho, options.line_search_slop
-    reach = EXACT_MAX_STEP if result.line_search in (ARMIJO_DECAY, EXACT_ROOT) else 1.0
-    result.longest = max(reach, 1.0 / options.rho) if result.line_search == ARMIJO_DECAY else reach
+    result.slop, result.longest = options.line_search_slop, longest_step(options)
     result.is_tight = int(result.cost_rel_tol <= result.rel_tol)
     result.is_predicted = int(options.stiction_mode == "displacement" and result.is_tight)
     first = layout.rows.first.numpy()

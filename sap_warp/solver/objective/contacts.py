@@ -73,6 +73,12 @@ def project_sticking_contact(problem: wp.ref[Problem], row: int, vc: vec3) -> Pr
 
 
 @device
+def has_terms(problem: wp.ref[Problem], data: wp.ref[Data], found: int) -> int:
+    """Return 1 if the world has contacts, else ``found``."""
+    return wp.where(problem.row < problem.row_end, 1, found)
+
+
+@device
 def has_body_velocities(problem: wp.ref[Problem]) -> bool:
     """Return True if kinematics has found the velocities of bodies at v0: nothing but dofs of the solve moves them."""
     if not uses_contact8() or wp.static(dynamics is not solve):

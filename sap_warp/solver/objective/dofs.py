@@ -19,6 +19,12 @@ to_cost = to_vec3.on(number=cost)
 
 
 @device
+def has_terms(problem: wp.ref[Problem], data: wp.ref[Data], found: int) -> int:
+    """Return 1 if any dof of the world has terms, else ``found``."""
+    return wp.where(data.term_count > 0, 1, found)
+
+
+@device
 def add_cost(problem: wp.ref[Problem], data: wp.ref[Data], total: energy3) -> energy3:
     """Add a lane's share of the cost: first that of the terms without bounds, second that of those with bounds."""
     e = int(problem.first + lane())

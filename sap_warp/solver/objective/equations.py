@@ -30,6 +30,12 @@ def equation_count(problem: wp.ref[Problem]) -> int:
 
 
 @device
+def has_terms(problem: wp.ref[Problem], data: wp.ref[Data], found: int) -> int:
+    """Return 1 if the world has equations, else ``found``."""
+    return wp.where(equation_count(problem) > 0, 1, found)
+
+
+@device
 def rate(equations: wp.ref[Equations], row: int, v: wp.array[scalar]) -> scalar:
     """J v of one equation."""
     total = scalar(0.0)

@@ -20,9 +20,6 @@ scalar, vec3, linear_scalar = solve.scalar, solve.vec3, linear.scalar
 energy, energy3 = cost.scalar, cost.vec3
 
 MONOTONE_DECAY = wp.constant(LINE_SEARCHES.index("monotone_decay"))
-ARMIJO_DECAY = wp.constant(LINE_SEARCHES.index("armijo_decay"))
-EXACT_ROOT = wp.constant(LINE_SEARCHES.index("exact_root"))
-LOOSE_ROOT = wp.constant(LINE_SEARCHES.index("loose_root"))
 
 # What an array of `Data` has an entry for. Scratch serves one world after the other.
 by_dof, by_contact, by_equation, by_world = sized("dof"), sized("contact"), sized("equation"), sized("world")
@@ -37,7 +34,10 @@ hessian_scratch, block_scratch, column_scratch = (
 
 @wp.struct
 class NewtonOptions:
-    """Limits and tolerances of the iteration, and constants of the chosen line search."""
+    """Limits and tolerances of the iteration, and constants of the chosen line search.
+
+    A field that is named like one of `SapOptions` gets its number, without a line of code (`minimize/solve.py`).
+    """
 
     max_iterations: int
     abs_tol: wp.float64

@@ -10,18 +10,27 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, TypedDict, get_args
 
 from ...core.kernels.precision import normalize_precision
 
-CONTACT_WEIGHT_MODES = ("body_inertia", "diag_delassus", "delassus")
-CONTACT_POINT_MODES = ("witness_point", "contact_midpoint")
+ContactWeightMode = Literal["body_inertia", "diag_delassus", "delassus"]
+ContactPointMode = Literal["witness_point", "contact_midpoint"]
+PositionIntegration = Literal["midpoint", "sap_euler"]
+LineSearch = Literal["monotone_decay", "armijo_decay", "exact_root", "loose_root"]
+VelocityLimitMode = Literal["enforce", "ignore"]
+StictionMode = Literal["velocity", "displacement"]
+FloatingBodyPoint = Literal["origin", "center_of_mass"]
+Precision = Literal["fp32", "fp64"]
+
+CONTACT_WEIGHT_MODES: tuple[str, ...] = get_args(ContactWeightMode)
+CONTACT_POINT_MODES: tuple[str, ...] = get_args(ContactPointMode)
 POSITION_INTEGRATIONS = {"midpoint": 0.5, "sap_euler": 1.0}
 """Share of the velocity after the step in the one that advances positions, by rule; the rest is that before it."""
-LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root", "loose_root")
-VELOCITY_LIMIT_MODES = ("enforce", "ignore")
-STICTION_MODES = ("velocity", "displacement")
-FLOATING_BODY_POINTS = ("origin", "center_of_mass")
+LINE_SEARCHES: tuple[str, ...] = get_args(LineSearch)
+VELOCITY_LIMIT_MODES: tuple[str, ...] = get_args(VelocityLimitMode)
+STICTION_MODES: tuple[str, ...] = get_args(StictionMode)
+FLOATING_BODY_POINTS: tuple[str, ...] = get_args(FloatingBodyPoint)
 
 _EPS = {"fp32": 2.0**-23, "fp64": 2.0**-52}
 _EXACT_ROOT_LINE_SEARCH_ITERATIONS = 100
@@ -160,6 +169,39 @@ class SapOptions:
             or self.line_search_variant == "armijo_decay"
             or self.free_motion_solve_precision != self.contact_linear_solve_precision
         )
+
+
+class SolverOptions(TypedDict, total=False):
+    """Every field of `SapOptions` as a keyword, for editors and type checkers; a test keeps the two equal."""
+
+    contact_weight_mode: ContactWeightMode
+    contact_point_mode: ContactPointMode
+    position_integration: PositionIntegration
+    free_motion_solve_precision: Precision
+    contact_solve_precision: Precision
+    contact_cost_precision: Precision | None
+    contact_linear_solve_precision: Precision
+    sap_contact_weight_precision: Precision
+    use_f64_boundary_pose: bool
+    stiction_mode: StictionMode
+    floating_body_point: FloatingBodyPoint
+    line_search_variant: LineSearch
+    max_iterations: int
+    optimality_abs_tol: float
+    optimality_rel_tol: float
+    cost_abs_tol: float | None
+    cost_rel_tol: float | None
+    line_search_max_iterations: int
+    armijo_c: float
+    rho: float
+    line_search_relative_slop: float | None
+    contact_beta: float
+    contact_sigma: float
+    contact_tau_d: float
+    fallback_mu: float
+    fallback_stiffness: float
+    max_rigid_contact: int | None
+    velocity_limit_mode: VelocityLimitMode
 
 
 _CHOICES = {
