@@ -8,6 +8,9 @@ A new type of shape that Newton knows needs an entry here, its AABB in `collisio
 `simulation/kernels.py` if its sizes can be randomized, a class in `scene/objects/objects.py` if scenes may contain it,
 and its parameters in other systems in `conventions/systems.py`. Newton's narrow phase finds its contacts unless
 `collision/narrow` does.
+
+A shape of scenes that Newton does not know needs a class in `scene/objects/objects.py` alone, whose `add_to` adds a
+convex mesh, for instance.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ import newton
 import numpy as np
 import warp as wp
 
-from ...model.shapes import shape_type_named
 from ..assets.sources.source_file import check_mesh, fence_of, resolve_source
 from ..text.errors import Complaint, Path
 from ..text.provenance import record_shape
@@ -81,7 +80,7 @@ def add_shape(build: SceneBuild, body: int, shape: Any, inherited: tuple[dict[st
         add = builder.add_shape_convex_hull if shape.convex else builder.add_shape_mesh
         add(body, mesh=_make_mesh(build, shape), scale=shape.scale, **common)
     else:
-        shape_type_named(shape.type).add_to(builder, body, shape, **common)
+        shape.add_to(builder, body, **common)
 
 
 def _make_mesh(build: SceneBuild, shape: MeshShape) -> newton.Mesh:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
@@ -28,6 +28,9 @@ from ..text.values import (
     show,
 )
 from .fields import JointFields, ShapeFieldBlocks, ShapeFields, WithShapeFields
+
+if TYPE_CHECKING:
+    import newton
 
 POSE_ALIASES = {"xform": "transform"}
 
@@ -218,6 +221,15 @@ class _Shape(WithShapeFields):
     """Pose in the frame of the body."""
     color: Color = None
     """Red, green, blue between 0 and 1."""
+
+    if TYPE_CHECKING:
+        type: str
+
+    def add_to(self, builder: newton.ModelBuilder, body: int, **options: Any) -> None:
+        """Add the shape to a body; Newton's builder takes ``options`` with any shape."""
+        from ...model.shapes import shape_type_named  # with Newton, which nobody needs to check a scene
+
+        shape_type_named(self.type).add_to(builder, body, self, **options)
 
 
 class Box(_Shape):
