@@ -40,18 +40,32 @@ def run_scene(scene: str, worlds: int, steps: int, preset: str, without: Sequenc
         _run_scene(scene, worlds, steps, preset, names)
 
 
-def _run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> None:
-    import warp as wp
+def make_simulation(name: str, worlds: int, preset: str) -> Any:
+    """A shipped scene, or one of those that `compare.py` times."""
+    import robots
 
     from sap_warp.scene.shipped.scenes import build_scene, randomize_start
     from sap_warp.simulation import Simulation
+
+    options = {"statistics": False, "contact_preset_variant": preset}
+    if name in robots.SCENES:
+        scene = robots.SCENES[name]
+        model = robots.build(scene, worlds)
+        return Simulation(model, dt=scene.dt, max_rigid_contact=scene.max_rigid_contact, **options)
+    model, built = build_scene(name, worlds, "cpu")
+    randomize_start(model, 1)
+    sim = Simulation.from_loaded(built, **options)
+    sim.reset()
+    return sim
+
+
+def _run_scene(scene: str, worlds: int, steps: int, preset: str, names: int) -> None:
+    import warp as wp
+
     from sap_warp.simulation.run.profile import record_stages
 
     wp.config.log_level = wp.LOG_WARNING
-    model, built = build_scene(scene, worlds, "cpu")
-    randomize_start(model, 1)
-    sim = Simulation.from_loaded(built, statistics=False, contact_preset_variant=preset)
-    sim.reset()
+    sim = make_simulation(scene, worlds, preset)
     sim.step(steps)
     with wp.ScopedCapture("cpu") as nothing:
         pass
@@ -154,7 +168,7 @@ def print_headers(whole: Cost, scene: tuple[str, int, int, str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a table; returns 1 if the child failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scene", default="humanoid", help="shipped scene (default: %(default)s)")
+    parser.add_argument("--scene", default="humanoid", help="shipped, or one of compare.py (default: %(default)s)")
     parser.add_argument("--worlds", type=int, default=4, metavar="N", help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=1600, metavar="N", help="steps before (default: %(default)s)")
     parser.add_argument("--preset", default="approx64", help="default: %(default)s")

@@ -114,8 +114,6 @@ BELOW = {
 A room is a folder, or a module that is a room of its own; what is not listed belongs to the room around it. `scene` is
 what lies in the folder itself. Every arrow here is used.
 """
-RINGS: tuple[set[str], ...] = ()
-"""Rooms of one package that need each other; their modules have no ring."""
 EVERYWHERE = {"core.faq", "core.lazy_names", "scene.shipped.scene_files"}
 """What every room may import, because they import nothing but each other."""
 TOP = {"cli", "commands", "__init__"}
@@ -209,29 +207,13 @@ def test_every_arrow_of_the_table_is_used():
 
 
 def test_what_may_be_imported_has_no_ring():
-    """The table itself is a tree of layers, but for rooms that are listed as rings."""
-    ring_of = {room: min(ring) for ring in RINGS for room in ring}
-    left = {}
-    for room, below in BELOW.items():
-        name = ring_of.get(room, room)
-        left.setdefault(name, set()).update({ring_of.get(other, other) for other in below} - {name})
+    """The table itself is a tree of layers."""
+    left = dict(BELOW)
     while left:
         free = [name for name, below in left.items() if not below & set(left)]
         assert free, f"a ring among {sorted(left)}"
         for name in free:
             del left[name]
-
-
-@pytest.mark.parametrize("ring", RINGS, ids=lambda ring: min(ring))
-def test_rings_that_are_listed_are_still_there(ring):
-    """Each of the rooms reaches all of them; one that no longer does leaves the list."""
-    for room in ring:
-        seen, waiting = set(), [room]
-        while waiting:
-            new = (BELOW[waiting.pop()] & ring) - seen
-            seen |= new
-            waiting.extend(new)
-        assert seen == ring, room
 
 
 def test_no_ring_of_modules():

@@ -1,8 +1,9 @@
 """Print what can be counted of how easy the code is to move into: rooms, factories, functions, comments, docstrings.
 
-    python tools/measure_code.py [TREE ...]
+    python tools/measure_code.py [--large] [TREE ...]
 
-Several trees stand side by side. TREE is a clone; without one it is this.
+Several trees stand side by side. TREE is a clone; without one it is this. ``--large`` lists files, functions and
+argument lists that are larger than most readers can survey; that is guidance, not a rule.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 
 BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension)
 RIDDLES = ("The same", "Of ", "Likewise", "As ")
+FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 120, 12
+"""Sizes above which ``--large`` lists something; a function's lines are all of them, with those of functions in it."""
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -99,12 +102,32 @@ def measure(root: Path) -> dict[str, str]:
     }
 
 
+def large(root: Path) -> Iterator[str]:
+    """Yield a line for each file, function and argument list beyond the sizes above."""
+    for path in sorted(root.rglob("*.py")):
+        text, name = path.read_text("utf-8"), path.relative_to(root).as_posix()
+        if (lines := len(text.splitlines())) > FILE_LINES:
+            yield f"{name}: {lines} lines"
+        for function in functions(ast.parse(text)):
+            where = f"{name}:{function.lineno}: {function.name}"
+            if (lines := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES:
+                yield f"{where} has {lines} lines"
+            arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+            if (count := sum(argument.arg not in ("self", "cls") for argument in arguments)) > PARAMETERS:
+                yield f"{where} has {count} parameters"
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("tree", nargs="*", type=Path, default=[here], help="clones to measure")
-    tables = [measure(tree / "sap_warp") for tree in parser.parse_args().tree]
+    parser.add_argument("--large", action="store_true", help="list what is larger than most readers can survey")
+    arguments = parser.parse_args()
+    if arguments.large:
+        print("\n".join(line for tree in arguments.tree for line in large(tree / "sap_warp")) or "nothing is large")
+        return
+    tables = [measure(tree / "sap_warp") for tree in arguments.tree]
     for name in tables[0]:
         print(f"| {name} | " + " | ".join(table[name] for table in tables) + " |")
 

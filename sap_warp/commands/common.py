@@ -18,6 +18,7 @@ from ..core.faq import see
 from ..core.printable import printable
 from ..core.warp_output import without_driver_warning
 from ..scene.shipped.scene_files import scene_description, shipped_scenes
+from ..solver.settings.options import LINE_SEARCHES
 
 COMPILING = "Preparing kernels: compiled on the first run (some 15 s on two cores), then cached ..."
 EXIT_OK, EXIT_DIVERGED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -105,7 +106,7 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
 def add_option_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the preset and the line search."""
     parser.add_argument("--preset", metavar="P", help="see 'sap-warp presets' (default: the scene's)")
-    text = "monotone_decay, armijo_decay, exact_root or loose_root (default: the scene's)"
+    text = f"{', '.join(LINE_SEARCHES[:-1])} or {LINE_SEARCHES[-1]} (default: the scene's)"
     parser.add_argument("--line-search", metavar="L", help=text)
 
 

@@ -8,12 +8,9 @@ from typing import Any
 
 from ..core.task_names import TASKS
 from ..scene.shipped.scene_files import SHORT_NAMES, shipped_scenes
+from ..solver.settings.options import LINE_SEARCHES, PRESETS
 from . import SUMMARIES
 from .common import EXIT_OK
-
-PRESETS = ("approx32", "approx64", "drake", "robot")
-LINE_SEARCHES = ("monotone_decay", "armijo_decay", "exact_root", "loose_root")
-"""Repeated here because the solver, which has them, takes seconds to import; a test compares."""
 
 _SCRIPT = """\
 # Completion of sap-warp, written by 'sap-warp completion {shell}'.

@@ -12,7 +12,6 @@ from sap_warp import cli
 from sap_warp.commands import SUMMARIES, completion
 from sap_warp.commands.examples import EXAMPLES
 from sap_warp.scene.shipped.scene_files import find_scene_file
-from sap_warp.solver.settings.options import LINE_SEARCHES, PRESETS
 
 
 def test_without_arguments_there_is_a_first_step(capsys):
@@ -115,12 +114,6 @@ def test_completion_is_printed_at_once(capsys):
     assert "bashcompinit" in capsys.readouterr().out
     code = "import sys; from sap_warp import cli; cli.main(['completion', 'bash']); sys.exit('warp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-def test_completed_names_are_those_of_the_solver():
-    """The lists that completion repeats."""
-    assert completion.PRESETS == tuple(PRESETS)
-    assert set(completion.LINE_SEARCHES) == set(LINE_SEARCHES)
 
 
 def test_warp_is_quiet_about_a_missing_driver():

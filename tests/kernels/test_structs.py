@@ -46,7 +46,7 @@ def test_scratch_grows_with_blocks_and_not_with_worlds(dofs, lanes, slots, block
     sizes.lanes = lanes
     found = Scratch(SimpleNamespace(world_body=start, world_dof=start), sizes, device, rows=7)
     is_shared = blocks > 0
-    assert (found.at_work, bool(found.slot.shared), found.max_blocks) == (slots, is_shared, blocks)
+    assert (found.at_work, bool(found.share.shared), found.max_blocks) == (slots, is_shared, blocks)
     assert found.dof_count == found.body_count == (slots * max(dofs) if is_shared else total)
     assert found.hessian_count == (slots * max(dofs) * (max(dofs) + 1) // 2 if is_shared else hessian)
     assert found.row_count == 7 * (slots if is_shared else len(dofs))

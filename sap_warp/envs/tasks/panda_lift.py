@@ -9,7 +9,7 @@ from ..draws import Draws
 from ..rotations import rotate
 from ..task import Task
 from ..terms import JointPositions, metric, observation, reward, termination
-from .panda import TOOL
+from .panda import TOOL, PandaReach
 
 if TYPE_CHECKING:
     from ...simulation import Simulation
@@ -77,10 +77,7 @@ class PandaLiftCube(Task):
         """Return the vector from the tool to the cube, and the cube's position [m]."""
         return self.away, self.cube
 
-    @observation
-    def last_action(self) -> Any:
-        """Return the previous action."""
-        return self.action
+    last_action = PandaReach.last_action
 
     @reward(1.0)
     def reach(self) -> Any:
@@ -92,10 +89,7 @@ class PandaLiftCube(Task):
         """Return 1 when the cube is as high as it should be."""
         return (self.lift / LIFTED).clip(0.0, 1.0)
 
-    @reward(-0.01)
-    def hurry(self) -> Any:
-        """Return squared changes of the action."""
-        return ((self.action - self.previous_action) ** 2).sum(1)
+    hurry = PandaReach.hurry
 
     @metric
     def cube_height(self) -> Any:

@@ -50,7 +50,7 @@ class Pairs:
 
     @cached_property
     def active(self) -> np.ndarray:
-        """Whether anything pushes."""
+        """Return a mask of samples in which anything pushes."""
         return self.count > 0
 
     @cached_property

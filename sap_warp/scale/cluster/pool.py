@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from .connection import Connection, require_ray
 from .workers import ClusterError, WorkerSetup, machine_id, prepare_worker, worker_environment, worker_setup
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a worker runs."""
 
     machine: str
