@@ -29,7 +29,7 @@ ci-env: $(VENV)/.ci ## install what lint, docs and test need, at once
 
 ci-tools: $(VENV)/.dev ## install what some tests look for and skip themselves without: a browser, torch, two trainers
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
-	$(PIP) install --quiet --no-compile torch==2.13.0 stable-baselines3 rsl-rl-lib
+	$(PIP) install --quiet --no-compile torch==2.13.0 stable-baselines3 'rsl-rl-lib>=5.5,<6'
 
 lint: $(VENV)/.dev ## check style, formatting, types and spelling
 	$(BIN)/ruff check .

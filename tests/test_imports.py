@@ -103,7 +103,7 @@ BELOW = {
     "envs": {"core.task_names", "simulation.run", "simulation.views", "simulation"},
     "envs.tasks": {"simulation", "envs"},
     "envs.adapters": {"envs", "scale.cluster"},
-    "envs.training": {"envs"},
+    "envs.training": {"envs", "envs.adapters"},
     "scale.cluster": set(),
     "scale.rollouts": {"simulation.views", "simulation.checkpoint", "simulation", "scale.cluster"},
     "scale.sweeps": {"core.runtime", "solver", "look.signals", "scene.text", "scene.assets", "scene", "scene.shipped"}

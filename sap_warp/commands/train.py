@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..core.faq import see
 from ..core.task_names import shipped_tasks
 from .common import (
     COMPILING,
@@ -39,7 +38,12 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("train", help="learn a task", **task_listing())
     add = parser.add_argument
     add("task", help="name of a shipped task, file.py:Class or module:Class")
-    add("--algorithm", choices=("ppo", "ars"), default="ppo", help="ppo needs torch, ars only NumPy (default: ppo)")
+    add(
+        "--algorithm",
+        choices=("ppo", "ars"),
+        default="ppo",
+        help="ppo trains with rsl_rl, ars needs only NumPy (default: ppo)",
+    )
     add("--iterations", type=positive_int, metavar="N", help="updates (default: the task's)")
     over = "end with the update in which so many minutes are over, compiling included"
     add("--minutes", type=positive_seconds, metavar="M", help=over)
@@ -66,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         find_task(arguments.task)
     device = find_device(arguments.device)
     if arguments.algorithm == "ppo":
-        _prepare_torch(arguments.threads)
+        with _complaints():
+            _prepare_torch(arguments.threads)
     from ..envs.training.training import Plan, Training, defaults_of
 
     with _complaints():
@@ -108,16 +113,13 @@ def _prepare_torch(threads: int) -> None:
     """Let torch use as many threads as the simulation.
 
     Raises:
-        CommandError: It is not installed.
+        ImportError: torch or rsl_rl is not installed; better said now than when the kernels are compiled.
     """
     # Threads that spin while they wait for work take the processor from those that have some.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        import torch
-    except ImportError:
-        text = "ppo needs torch: pip install 'sap-warp[rl]'; --algorithm ars does without."
-        raise CommandError(text + see("missing-extra")) from None
-    torch.set_num_threads(threads)
+    from ..envs.training.ppo import use_threads
+
+    use_threads(threads)
 
 
 @contextmanager

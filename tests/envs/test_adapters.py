@@ -8,7 +8,7 @@ pytest.importorskip("gymnasium", reason="the numbers are compared with Gymnasium
 
 import torch
 
-from sap_warp.envs import TaskVectorEnv
+from sap_warp.envs import Runner, TaskVectorEnv
 from tests.envs.test_gym import Short
 
 
@@ -79,19 +79,24 @@ def test_stable_baselines_learns_with_it():
 
 
 def test_rsl_rl(actions):
-    """Same numbers as tensors, time outs told apart; its runner takes an iteration."""
-    rsl_rl = pytest.importorskip("rsl_rl", reason="not part of any extra")
-    assert rsl_rl
+    """Same numbers as tensors, time outs told apart, and what is known of the episodes that ended."""
+    pytest.importorskip("rsl_rl", reason="part of the extra rl, not of dev")
     from sap_warp.envs import RslRlVecEnv
 
     first, plain = roll(actions)
-    env = RslRlVecEnv(Short, 3, seed=5)
-    np.testing.assert_allclose(env.get_observations()["policy"].numpy(), first[0], rtol=1e-6)
-    for action, (seen, reward, terminated, truncated, _) in zip(torch.from_numpy(actions), plain, strict=True):
-        found, found_reward, done, extras = env.step(action)
-        np.testing.assert_allclose(found["policy"].numpy(), seen, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(found_reward.numpy(), reward, rtol=1e-5, atol=1e-6)
-        np.testing.assert_array_equal(done.bool().numpy(), terminated | truncated)
-        np.testing.assert_array_equal(extras["time_outs"].numpy(), truncated)
-    env.episode_length_buf = torch.full((3,), 24)
-    assert env.step(torch.zeros(3, 1))[2].all()  # it is the environment's own count
+    own, given = RslRlVecEnv(Short, 3, seed=5), RslRlVecEnv.of(Runner(Short(3), seed=5))
+    given.reset()
+    for env in (own, given):  # with arrays of torch, and with the NumPy arrays of a runner that is there already
+        np.testing.assert_allclose(env.get_observations()["policy"].numpy(), first[0], rtol=1e-6)
+        for action, (seen, reward, terminated, truncated, infos) in zip(torch.from_numpy(actions), plain, strict=True):
+            found, found_reward, done, extras = env.step(action)
+            np.testing.assert_allclose(found["policy"].numpy(), seen, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found_reward.numpy(), reward, rtol=1e-5, atol=1e-6)
+            np.testing.assert_array_equal(done.bool().numpy(), terminated | truncated)
+            np.testing.assert_array_equal(extras["time_outs"].numpy(), truncated)
+            assert ("ended" in extras) == ("log" in extras) == bool(infos)
+            if infos:
+                np.testing.assert_array_equal(extras["ended"].worlds, np.flatnonzero(infos["_final_obs"]))
+        assert torch.is_tensor(env.episode_length_buf)
+        env.episode_length_buf = torch.full((3,), 24)
+        assert env.step(torch.zeros(3, 1))[2].all()  # it is the environment's own count

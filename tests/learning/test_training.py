@@ -3,6 +3,7 @@
 import csv
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -68,6 +69,19 @@ def test_wrong_requests_are_one_line(arguments, message, capsys, tmp_path, monke
     assert main([*arguments, "--device", "cpu"]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_without_rsl_rl_ppo_says_what_to_install_and_random_search_works(tmp_path, capsys, monkeypatch):
+    """In one line, before anything is built; nothing of rsl_rl or torch is touched by the search."""
+    monkeypatch.delitem(sys.modules, "sap_warp.envs.training.ppo", raising=False)
+    for name in ("torch", "rsl_rl", "rsl_rl.algorithms"):
+        monkeypatch.setitem(sys.modules, name, None)
+    order = ["train", TASK, "--device", "cpu", "--no-video", "--output", str(tmp_path / "run"), "--num-worlds", "8"]
+    assert main(order) == 2
+    printed = capsys.readouterr()
+    assert "pip install 'sap-warp[rl]'" in printed.err and "--algorithm ars" in printed.err
+    assert printed.err.count("\n") == 1 and not printed.out and not (tmp_path / "run").exists()
+    assert main([*order, "--algorithm", "ars", "--iterations", "1"]) == 0
 
 
 def test_a_seed_decides_what_is_learned(tmp_path):

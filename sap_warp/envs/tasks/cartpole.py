@@ -76,7 +76,8 @@ class CartPoleSwingUp(Task):
             "num_worlds": 256,
             "iterations": 220,
             # Wide exploration: a policy that is sure too early goes on swinging the pole around.
-            "settings": {"rollout": 32, "hidden": [64, 64], "deviation": 1.0, "entropy": 0.02, "discount": 0.98},
+            "settings": {"rollout": 32, "epochs": 4, "hidden": [64, 64], "deviation": 1.0, "entropy": 0.03}
+            | {"discount": 0.98},
         },
         "ars": {"num_worlds": 64, "iterations": 60},
     }
