@@ -216,7 +216,7 @@ _ADD_THREE = """
 
 @wp.func_native(for_warps("return WIDTH;", "return WP_TILE_BLOCK_DIM;"))
 def _known_lane_count() -> int:
-    """As `lane_count`, and known to NVRTC, which would keep all ways to add else."""
+    """Return `lane_count` as a number known to NVRTC, which would keep all ways to add else."""
     ...
 
 

@@ -127,7 +127,7 @@ class Template:
             return made
 
     def on(self, **values: Any) -> Any:
-        """The same template with other parameters: ``f.on(vector=cost)`` has the types of ``cost`` as ``vector``."""
+        """Return this template with other parameters: ``f.on(vector=cost)`` has the types of ``cost`` as ``vector``."""
         return Template(lambda variant: self.of(_Overlay(variant, values)))
 
 
@@ -150,7 +150,7 @@ class Parameter(Template):
 
 
 class Constant(Template):
-    """The same value in every variant: ``load_quat.on(number=Constant(FP64))``."""
+    """A value that is equal in every variant: ``load_quat.on(number=Constant(FP64))``."""
 
     def __init__(self, value: Any):
         """``value`` is not a template."""

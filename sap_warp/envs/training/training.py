@@ -32,9 +32,9 @@ class Plan:
     """Wall time after which it ends, with the update that is being made."""
     num_worlds: int = 256
     settings: dict[str, Any] = field(default_factory=dict)
-    """Of the algorithm."""
+    """Settings of the algorithm."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the simulation: device, threads."""
+    """Options of the simulation: device, threads."""
     resume: bool = False
     checkpoint_seconds: float = 30.0
     """Time between checkpoints."""

@@ -67,7 +67,7 @@ line_search = Parameter("line_search")
 """The only line search of the kernel, by its number in `LINE_SEARCHES`; None is all of them."""
 
 MAX_REGISTERS = 128
-"""Of a lane on CUDA: twice as many worlds run at a time as with all that ptxas likes to take, see docs/cuda.md."""
+"""Most registers of a lane on CUDA: twice as many worlds run at a time as without, see docs/cuda.md."""
 
 
 @device

@@ -10,21 +10,21 @@ from ...core.native import left_out
 from .options import SapOptions
 
 state = Parameter("state")
-"""Of the arrays of a state: Newton's are in single precision."""
+"""Precision of the arrays of a state: Newton's are in single precision."""
 pose = Parameter("pose")
-"""Of poses in the data of free motion: one forward kinematics serves dynamics and contacts, in the better precision."""
+"""Precision of poses in free motion's data: one forward kinematics serves dynamics and contacts, in the better one."""
 contact_pose = Parameter("contact_pose")
-"""That poses are rounded to for contacts."""
+"""Precision to which poses are rounded for contacts."""
 dynamics = Parameter("dynamics")
-"""Of free motion: mass matrix, bias forces, motion columns."""
+"""Precision of free motion: mass matrix, bias forces, motion columns."""
 weight = Parameter("weight")
-"""Of the contact weight w."""
+"""Precision of the contact weight w."""
 solve = Parameter("solve")
-"""Of v, the gradient and all terms of the objective."""
+"""Precision of v, the gradient and all terms of the objective."""
 linear = Parameter("linear")
-"""Of the Hessian and its factorization."""
+"""Precision of the Hessian and its factorization."""
 cost = Parameter("cost")
-"""Of costs, slopes and steps of the line search."""
+"""Precision of costs, slopes and steps of the line search."""
 
 
 def solver_variant(options: SapOptions, device: Any) -> Variant:
