@@ -27,8 +27,9 @@ from ..objective.bodies import column_v, column_w
 from ..objective.contacts import project_contact
 from ..objective.equations import term_of
 from ..objective.problem import Data, Problem
+from ..settings.options import POSITION_INTEGRATIONS
 from ..settings.precisions import solve
-from ..state.integrate import integration_rule, new_share, turn
+from ..state.integrate import MIDPOINT, turn
 from ..terms.dof import (
     DRIVE,
     FRICTION,
@@ -87,7 +88,7 @@ ForceBuffers = array_struct("ForceBuffers", dict.fromkeys(NAMES, wp.float32))
 class JointForceArrays:
     """What the kernel reads beside the problem, and what it writes."""
 
-    rule: int  # by which positions are integrated
+    mode: int  # of integration
     joint_type: wp.array(dtype=wp.int32)
     joint_q_start: wp.array(dtype=wp.int32)
     dof_damping: wp.array(dtype=wp.float32)
@@ -140,11 +141,12 @@ def ball_error(problem: wp.ref[Problem], data: wp.ref[Data], out: wp.ref[JointFo
     if out.joint_type[joint] != BALL:
         return wp.float64(0.0)
     first = problem.layout.body_dof[b]
-    new = new_share(out.rule)
     w = wp.vec3d()
     for i in range(3):
-        w[i] = -(new * wp.float64(data.v[first + i]) + (wp.float64(1.0) - new) * problem.motion.v0[first + i])
-    q = turn(load_quatd(out.q, out.joint_q_start[joint]), w, wp.float64(problem.h), out.rule)
+        w[i] = -wp.float64(data.v[first + i])
+        if out.mode == MIDPOINT:
+            w[i] = wp.float64(0.5) * (w[i] - problem.motion.v0[first + i])
+    q = turn(load_quatd(out.q, out.joint_q_start[joint]), w, wp.float64(problem.h), out.mode)
     return rotation_to(wp.quat_identity(wp.float64), q)[e - first]
 
 
@@ -178,8 +180,11 @@ def store_terms(
     coordinate = problem.layout.dof_coord[e]
     position = wp.float64(0.0)
     if coordinate >= 0:  # at the start of the step
-        new = new_share(out.rule) * wp.float64(problem.h)
-        old = wp.float64(problem.h) - new
+        old = wp.float64(0.0)
+        new = wp.float64(problem.h)
+        if out.mode == MIDPOINT:
+            old = wp.float64(0.5) * new
+            new = old
         position = out.q[coordinate] - (old * problem.motion.v0[e] + new * wp.float64(v))
     drive = term_force(problem, mask & DRIVE, e, v)
     actuator = term_force(problem, mask & MOTOR, e, v)
@@ -262,7 +267,7 @@ class SapJointForces:
 
         def make() -> Any:
             found: Any = JointForceArrays()
-            found.rule = integration_rule(solver.options)
+            found.mode = POSITION_INTEGRATIONS.index(solver.options.position_integration)
             return found
 
         argument = self._arrays.get(arrays, make)

@@ -25,8 +25,7 @@ Precision = Literal["fp32", "fp64"]
 
 CONTACT_WEIGHT_MODES: tuple[str, ...] = get_args(ContactWeightMode)
 CONTACT_POINT_MODES: tuple[str, ...] = get_args(ContactPointMode)
-POSITION_INTEGRATIONS = {"midpoint": 0.5, "sap_euler": 1.0}
-"""Share of the velocity after the step in the one that advances positions, by rule; the rest is that before it."""
+POSITION_INTEGRATIONS: tuple[str, ...] = get_args(PositionIntegration)
 LINE_SEARCHES: tuple[str, ...] = get_args(LineSearch)
 VELOCITY_LIMIT_MODES: tuple[str, ...] = get_args(VelocityLimitMode)
 STICTION_MODES: tuple[str, ...] = get_args(StictionMode)
@@ -207,7 +206,7 @@ class SolverOptions(TypedDict, total=False):
 _CHOICES = {
     "contact_weight_mode": CONTACT_WEIGHT_MODES,
     "contact_point_mode": CONTACT_POINT_MODES,
-    "position_integration": tuple(POSITION_INTEGRATIONS),
+    "position_integration": POSITION_INTEGRATIONS,
     "line_search_variant": LINE_SEARCHES,
     "velocity_limit_mode": VELOCITY_LIMIT_MODES,
     "stiction_mode": STICTION_MODES,

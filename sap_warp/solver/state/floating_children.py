@@ -17,7 +17,7 @@ from ...core.kernels.spatial import to_unit_quat, to_vec3
 from ...core.kernels.template import Constant, device
 from ...core.kernels.types import FP64
 from .boundary_data import BoundaryData
-from .integrate import CENTERED, new_share, turn
+from .integrate import CENTERED, MIDPOINT, turn
 
 F = wp.float64
 to_vec3d, to_quatd = (function.on(number=Constant(FP64)) for function in (to_vec3, to_unit_quat))
@@ -29,9 +29,9 @@ def remember_floating_children(io: wp.ref[BoundaryData], world: int, after: int)
 
     Velocities are those before (``after`` 0) and then after (1) the step.
     """
-    share = new_share(io.integration % CENTERED)
-    if after == 0:
-        share = F(1.0) - share
+    share = F(0.5)
+    if io.integration % CENTERED != MIDPOINT:
+        share = F(after)
     i_end = io.layout.world_floating_child[world + 1]
     i = int(io.layout.world_floating_child[world] + lane())
     while i < i_end:

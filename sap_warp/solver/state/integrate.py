@@ -31,31 +31,15 @@ to_vec3d, to_quatd, load_vec3d, load_quatd = (
     function.on(number=Constant(FP64)) for function in (to_vec3, to_unit_quat, load_vec3, load_quat)
 )
 
-SAP_EULER = wp.constant(tuple(POSITION_INTEGRATIONS).index("sap_euler"))
+MIDPOINT = wp.constant(POSITION_INTEGRATIONS.index("midpoint"))
 CENTERED = wp.constant(len(POSITION_INTEGRATIONS))
 """What is added to the mode of integration if floating bodies move with their centre of mass."""
-SHARES = wp.constant(wp.types.vector(len(POSITION_INTEGRATIONS), F)(*POSITION_INTEGRATIONS.values()))
-"""`POSITION_INTEGRATIONS` by number of the rule."""
-
-
-def integration_rule(options: SapOptions) -> int:
-    """Return the number of the rule by which positions are integrated, as `turn` and `new_share` take it."""
-    return tuple(POSITION_INTEGRATIONS).index(options.position_integration)
 
 
 def integration_mode(options: SapOptions) -> int:
-    """Return the mode of `advance_world`: the rule, and CENTERED with it if floating bodies move with their centre."""
-    return integration_rule(options) + int(CENTERED) * (options.floating_body_point == "center_of_mass")
-
-
-@wp.func
-def new_share(rule: int) -> F:
-    """Return the share of the new velocity in the one that advances positions, see `POSITION_INTEGRATIONS`."""
-    share = F(0.0)
-    for k in range(CENTERED):  # unrolled: selections in place of an array in memory
-        if rule == k:
-            share = SHARES[k]
-    return share
+    """Return the mode of `advance_world`."""
+    centered = int(CENTERED) * (options.floating_body_point == "center_of_mass")
+    return POSITION_INTEGRATIONS.index(options.position_integration) + centered
 
 
 # Series of sin(a) / a and cos(a). They are constants: Warp rounds a plain number in a kernel to fp32 first.
@@ -64,9 +48,9 @@ C1, C2, C3, C4, C5, C6 = (wp.constant(F(1.0 / math.factorial(k))) for k in (2, 4
 
 
 @wp.func
-def turn(q: wp.quatd, w: wp.vec3d, h: F, rule: int) -> wp.quatd:
+def turn(q: wp.quatd, w: wp.vec3d, h: F, mode: int) -> wp.quatd:
     """Return rotation q after turning for h with angular velocity w, given in the axes that q maps to."""
-    if rule != SAP_EULER:
+    if mode == MIDPOINT:
         half = F(0.5) * h
         x = half * half * wp.dot(w, w)  # square of half the angle
         if x <= F(0.0):
@@ -96,12 +80,15 @@ def store_quat(a: Doubles, i: int, q: wp.quatd):
 @device
 def advance_joint(io: wp.ref[BoundaryData], joint: int, h: F, centered: bool):
     """Set joint_q of a floating or ball joint, and v_new of a floating body that moves with its centre of mass."""
-    rule = io.integration % CENTERED
+    mode = io.integration % CENTERED
     kind = io.joints.joint_type[joint]
     iq = io.joints.joint_q_start[joint]
     iv = io.joints.joint_qd_start[joint]
-    new = new_share(rule)
-    old = F(1.0) - new
+    old = F(0.0)
+    new = F(1.0)
+    if mode == MIDPOINT:
+        old = F(0.5)
+        new = F(0.5)
     if is_floating(kind):
         w = wp.vec3d()
         v = wp.vec3d()
@@ -109,7 +96,7 @@ def advance_joint(io: wp.ref[BoundaryData], joint: int, h: F, centered: bool):
             w[i] = old * io.coordinates.v[iv + i] + new * io.v_new[iv + i]
             v[i] = old * io.coordinates.v[iv + 3 + i] + new * io.v_new[iv + 3 + i]
         r_FM = load_quatd(io.coordinates.q, iq + 3)
-        r_new = turn(r_FM, w, h, rule)
+        r_new = turn(r_FM, w, h, mode)
         x = wp.vec3d(io.coordinates.q[iq], io.coordinates.q[iq + 1], io.coordinates.q[iq + 2]) + v * h
         # the body origin moves with v; joint_q holds the moving frame M
         p_BM = to_vec3d(wp.transform_get_translation(io.joints.joint_X_c[joint]))
@@ -134,15 +121,19 @@ def advance_joint(io: wp.ref[BoundaryData], joint: int, h: F, centered: bool):
         w = wp.vec3d()
         for i in range(3):
             w[i] = old * io.coordinates.v[iv + i] + new * io.v_new[iv + i]
-        store_quat(io.coordinates.q, iq, turn(load_quatd(io.coordinates.q, iq), w, h, rule))
+        store_quat(io.coordinates.q, iq, turn(load_quatd(io.coordinates.q, iq), w, h, mode))
 
 
 @device
 def advance_world(io: wp.ref[BoundaryData], world: int, h: F):
     """Advance the positions of a world from io.coordinates.v and io.v_new, in place, in fp64, by all lanes."""
+    mode = io.integration % CENTERED
     # scalar joints dof by dof, others joint by joint
-    new = new_share(io.integration % CENTERED) * h
-    old = h - new
+    old = F(0.0)
+    new = h
+    if mode == MIDPOINT:
+        old = F(0.5) * h
+        new = old
     e_end = io.layout.world_dof[world + 1]
     e = int(io.layout.world_dof[world] + lane())
     while e < e_end:

@@ -24,7 +24,7 @@ from typing import Any
 import warp as wp
 
 from ...core.kernels.template import Template, device, device_struct
-from ..settings.options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES, POSITION_INTEGRATIONS, SapOptions
+from ..settings.options import CONTACT_POINT_MODES, CONTACT_WEIGHT_MODES, SapOptions
 from ..settings.precisions import solve
 from .near_rigid import near_rigid
 
@@ -70,7 +70,7 @@ def contact_law(options: SapOptions) -> Any:
     law.fallback_stiffness = options.fallback_stiffness
     law.enforce_speed = int(options.velocity_limit_mode == "enforce")
     law.follows = int(options.stiction_mode == "displacement")
-    law.follow_share = 0.5 / POSITION_INTEGRATIONS[options.position_integration]
+    law.follow_share = 0.5 if options.position_integration == "sap_euler" else 1.0
     return law
 
 
