@@ -186,7 +186,7 @@ class Source:
 
     @functools.cache  # noqa: B019, as long as the source
     def struct_hash(self, name: str) -> str:
-        """Of the types of its fields."""
+        """Return a name of a struct that depends on the types of its fields alone."""
         told = [self.type_text(kind) for _, kind in self.structs[name]]
         return "S" + hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
 

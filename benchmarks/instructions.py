@@ -119,7 +119,7 @@ class Cost:
 
     @property
     def instructions(self) -> float:
-        """Of all stages."""
+        """Instructions of all stages together."""
         return sum(self.stages.values())
 
 

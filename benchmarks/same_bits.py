@@ -253,7 +253,7 @@ def describe(tree: Path) -> dict[str, str]:
 
 @dataclass
 class Results:
-    """Of one tree, by scene and preset."""
+    """What one tree computed, by scene and preset."""
 
     tree: Path
     keep: Path | None = None

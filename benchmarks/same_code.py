@@ -10,7 +10,7 @@ with each other, without the names of kernels, functions, structs, fields, varia
 
 - Source: fast. It tells which functions differ. Functions that are split, joined or wrapped differ here though the
   compiler makes the same of them. Fields of structs are compared by place where the code tells their struct; in native
-  snippets and headers (`sap_warp/native`) they may keep their names. ``--rename`` tells these.
+  snippets and headers (`sap_warp/core/native`) they may keep their names. ``--rename`` tells these.
 - PTX: slower, some five seconds for a solve, but with functions inlined, and all that is left without the numbers of
   registers. If PTX is equal, so are results on a GPU. Names are no part of it. Worlds that share a warp need other PTX
   of the same source: see ``--block-dim``.
@@ -66,11 +66,11 @@ class Stub:
         self.module_hash = module.get_module_hash(block_dim)
 
     def get_kernel_mangled_name(self, kernel: Any) -> str:
-        """As of Warp's ModuleExec."""
+        """Return the name of a kernel in the code of its module, in the place of Warp's ModuleExec."""
         return str(kernel.get_mangled_name())
 
     def get_kernel_hooks(self, kernel: Any) -> Any:
-        """As of Warp's ModuleExec."""
+        """Note that a kernel is launched, and return hooks that execute nothing."""
         from warp._src.context import KernelHooks
 
         self._launched[kernel, self.block_dim] = None
@@ -281,7 +281,7 @@ def ptx_program(kernel: Kernel, keep: Path, block_dim: int = 32) -> code_shape.P
 
 
 def compile_ptx(source: str, options: dict[str, Any], file: Path) -> None:
-    """As Warp does it."""
+    """Compile CUDA source to PTX with the options that Warp passes to NVRTC."""
     import warp as wp
     from warp._src import build, context
 

@@ -32,7 +32,7 @@ class Forgetful(Fragile):
 
 
 class LocalPool:
-    """As `sap_warp.scale.cluster.Pool`, in this process; `lose` lets a worker be lost before the next call."""
+    """Stands for `sap_warp.scale.cluster.Pool` in this process; `lose` lets a worker be lost before the next call."""
 
     def __init__(self, connection, make, given, texts, *, restore, **options):
         self.torn, self._lost, self._restore, self.members = "", [], restore, texts

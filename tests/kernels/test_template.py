@@ -109,13 +109,13 @@ def test_variants_share_what_does_not_depend_on_their_difference():
 
 
 def test_a_parameter_that_is_missing_is_named():
-    """With what the variant has."""
+    """The error also tells what the variant has."""
     with pytest.raises(KeyError, match=r"does not say what 'coarse' is; it fixes fine"):
         half_rough.of(Variant(fine=FP64))
 
 
 def test_fields_say_what_counts_their_entries():
-    """Of those that are declared so, with the types of the variant."""
+    """Fields declared with `sized` tell their counts, and have the types of the variant."""
     fields = sizes(Pair, Variant(fine=FP64, coarse=FP32))
     assert {name: (field.count, field.is_scratch) for name, field in fields.items()} == {
         "x": ("dof", False),

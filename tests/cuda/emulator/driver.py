@@ -86,7 +86,7 @@ class HostModule:
         self._hooks: dict[Any, Any] = {}
 
     def get_kernel_hooks(self, kernel: Any) -> Any:
-        """As of Warp's ModuleExec."""
+        """Return hooks that execute a kernel of the CUDA build on the host."""
         if kernel not in self._hooks:
             forward = HostKernel(kernel, self._host.get_kernel_hooks(kernel).forward)
             self._hooks[kernel] = warp_context.KernelHooks(forward, None)
